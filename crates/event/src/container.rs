@@ -1,9 +1,9 @@
-//! What a cgroup is, from its path: the container, pod or systemd unit that people know it by.
+//! Container, pod or systemd unit of a cgroup, from its path.
 //!
 //! Paths are those of Docker, Podman, containerd, CRI-O, LXC and Kubernetes with either of their cgroup drivers, and of
 //! systemd (systemd.unit(5), "String Escaping for Inclusion in Unit Names").
 
-/// Characters of a container's id that people see, as `docker ps` prints it.
+/// Characters of a container's id, as `docker ps` prints it.
 const SHORT: usize = 12;
 
 /// Prefixes of the scopes that runtimes make for a container.
@@ -15,8 +15,8 @@ const SCOPES: [(&str, &str); 5] = [
     ("crio-", "cri-o"),
 ];
 
-/// A cgroup for people: `docker:0123456789ab`, `pod:1a2b3c4d/containerd:0123456789ab`, `nginx.service`; what is no
-/// container and no unit is its path. What lies below a container stands behind it.
+/// Name of a cgroup for users: `docker:0123456789ab`, `pod:1a2b3c4d/containerd:0123456789ab`, `nginx.service`; the path
+/// if it is neither a container nor a unit. The path below a container follows its name.
 pub fn short(path: &str) -> String {
     let components: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let pod = components.iter().rposition(|part| pod(part).is_some());

@@ -1,8 +1,8 @@
-//! One kernel trace event, as every reader gives it and every sink takes it.
+//! One kernel trace event, as readers pass it to sinks.
 //!
-//! An event is a view: a ring-buffer record with the [`Layout`] of the recording's own format, or a text line
-//! whose values were parsed into [`Slots`]. Fields are read one by one through slot numbers, the positions of
-//! the fields in the event's [`Schema`](crate::vocabulary::Schema), so an analysis pays for what it looks at.
+//! An event is a view: a ring-buffer record with the [`Layout`] of the recording's own format, or a text line whose
+//! values were parsed into [`Slots`]. Fields are read one by one through slot numbers, the positions of the fields in
+//! the event's [`Schema`](crate::vocabulary::Schema), so an analysis pays only for the fields that it reads.
 
 use crate::vocabulary::{Kind, Typed};
 
@@ -18,7 +18,7 @@ pub struct Place {
     pub bits: u8,
     /// Sign-extend.
     pub signed: bool,
-    /// What the number means.
+    /// Meaning of the number.
     pub form: Form,
 }
 
@@ -123,7 +123,7 @@ impl Layout {
         self.loads[slot].mask != 0
     }
 
-    /// The number at the place of the field with slot number `slot`, whatever its form; 0 if `record` is too short.
+    /// The number at the place of the field with slot number `slot`, in any form; 0 if `record` is too short.
     fn number(&self, record: &[u8], slot: usize) -> u64 {
         self.places[slot].number(record, self.big_endian)
     }
@@ -177,11 +177,11 @@ impl Slots {
     }
 }
 
-/// Where an event's values come from.
+/// Source of an event's values.
 #[derive(Clone, Copy, Debug)]
 pub enum Fields<'a> {
-    /// A ring-buffer record with its layout: `raw` begins with the common fields. The bytes are `raw` and what lies
-    /// behind it in memory, so that whole words can be loaded at the end of a record.
+    /// A ring-buffer record with its layout: `raw` begins with the common fields. The bytes are `raw` and those behind
+    /// it in memory, so that whole words can be loaded at the end of a record.
     Record(&'a Layout, &'a [u8]),
     /// A text line: `raw` is the payload after `event: `.
     Text(&'a Slots),
@@ -205,7 +205,7 @@ pub struct Event<'a> {
     pub flags: u8,
     /// Low nibble preempt depth, high nibble migrate-disable depth.
     pub preempt_count: u8,
-    /// What happened; [`Kind::Other`] has no type.
+    /// The kind; [`Kind::Other`] has no type.
     pub kind: Kind,
     /// The source's number of the event type: format id in binary, index of the name in text.
     pub id: u32,
@@ -219,7 +219,7 @@ pub struct Event<'a> {
     pub fields: Fields<'a>,
 }
 
-/// What typed events are read from: a record with its layout, or a parsed line.
+/// Source of typed events: a record with its layout, or a parsed line.
 pub trait Fielded {
     /// True if the source has the field with slot number `slot`.
     fn has(&self, slot: usize) -> bool;
@@ -329,7 +329,7 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn typed<T: Typed>(&self) -> T {
         debug_assert_eq!(self.kind, T::KIND);
-        // One decision for all fields: what follows are plain loads.
+        // One decision for all fields: the rest are plain loads.
         match self.fields {
             Fields::Record(layout, ahead) => match Whole::of(layout, ahead) {
                 Some(record) => T::read(&record),

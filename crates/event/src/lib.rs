@@ -1,10 +1,9 @@
-//! The language of mmtwin: what a kernel event, a counter and a recording are.
+//! The vocabulary of mmtwin: kernel events, counters and the parts of a recording.
 //!
-//! Nothing here does input or output. [`vocabulary`] lists every typed event once, under one name for all
-//! kernels from 2.6.36 on; [`event`] is how readers hand an event over; [`sink`] is who takes it; [`era`] knows
-//! how the kernels of each era laid events out and printed them; [`manifest`] is what a recording says of itself;
-//! [`counters`] reads the kernel's statistics files; [`container`] names cgroups; [`KernelRelease`] is what releases
-//! are compared by.
+//! Nothing here does input or output. [`vocabulary`] lists every typed event once, under one name for all kernels from
+//! 2.6.36 on; [`event`] is the form in which readers pass an event to a [`sink`]; [`era`] has the layouts and print
+//! formats of the kernels of each era; [`manifest`] has the metadata of a recording; [`counters`] reads the kernel's
+//! statistics files; [`container`] names cgroups; [`KernelRelease`] compares releases.
 
 pub mod container;
 pub mod counters;
@@ -15,6 +14,7 @@ pub mod names;
 mod release;
 pub mod results;
 pub mod rules;
+mod schema;
 pub mod sink;
 pub mod stack;
 pub mod value;

@@ -1,10 +1,9 @@
-//! What a recording says of itself: `manifest.json`, `state.json`, `end.json`, `run.json` and the lines of
-//! `tasks.jsonl`.
+//! Metadata of a recording: `manifest.json`, `state.json`, `end.json`, `run.json` and the lines of `tasks.jsonl`.
 //!
-//! A field that a reader does not know is ignored, one that a writer omitted is `None` or empty, so files of
-//! neighbouring versions read each other; [`SCHEMA_VERSION`] counts the changes that break this. Times are
-//! nanoseconds of the trace clock. Everything that differs between two runs of the same deterministic scenario
-//! (wall time, process ids, the machine it ran on) is in [`Run`] and [`Cost`] only.
+//! A field unknown to a reader is ignored, one that a writer omitted is `None` or empty, so files of neighbouring
+//! versions read each other; [`SCHEMA_VERSION`] counts the changes that break this. Times are nanoseconds of the trace
+//! clock. All values that differ between two runs of the same deterministic scenario (wall time, process ids, the
+//! machine it ran on) is in [`Run`] and [`Cost`] only.
 
 use crate::Times;
 use serde::{Deserialize, Serialize};
@@ -37,7 +36,7 @@ pub struct Manifest {
     /// Command that was recorded; `None`: until interrupted.
     #[serde(default)]
     pub command: Option<Vec<String>>,
-    /// What the recorded machine and kernel were.
+    /// The recorded machine and kernel.
     pub evidence: Evidence,
     /// Resolved scenario that was run.
     #[serde(default)]
@@ -47,7 +46,7 @@ pub struct Manifest {
     pub scenario_hash: Option<String>,
 }
 
-/// `state.json`: what the machine held when the first phase of a scenario began.
+/// `state.json`: memory of the machine when the first phase of a scenario began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// When it was read.
@@ -122,7 +121,7 @@ pub struct Evidence {
     pub files: BTreeMap<String, String>,
 }
 
-/// What `uname` says, without the host's name.
+/// Values of `uname`, without the host's name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Uname {
     /// `Linux`.
@@ -170,7 +169,7 @@ pub struct End {
     pub schema_version: u32,
     /// End of the recording.
     pub end: u64,
-    /// What was lost, by CPU, for every CPU that was traced.
+    /// Lost events by CPU, for every CPU that was traced.
     #[serde(default)]
     pub losses: Vec<Losses>,
     /// How the command ended.
@@ -182,14 +181,14 @@ pub struct End {
     /// Why the recording ended before what it recorded, in a sentence; `None`: it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
-    /// What recording cost.
+    /// Cost of the recording.
     #[serde(default)]
     pub cost: Cost,
-    /// Bytes of the files of the recording, by their path in it; of a directory of formats, whose path ends in `/`,
-    /// the sum. What is shorter now was cut. Empty: the writer did not say.
+    /// Bytes of the files of the recording, by their path in it; of a directory of formats, whose path ends in `/`, the
+    /// sum. A file that is shorter now was cut. Empty: not recorded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, u64>,
-    /// What did not go as asked, in sentences.
+    /// Deviations from the request, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -229,7 +228,7 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// What recording itself cost.
+/// Cost of the recording itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// CPU time of the recorder in nanoseconds, from its start.
@@ -244,7 +243,7 @@ pub struct Cost {
     pub other_bytes: u64,
 }
 
-/// `run.json`: what differs between runs and is not part of the measurement.
+/// `run.json`: values that differ between runs and are not part of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// [`SCHEMA_VERSION`] of the writer.
@@ -259,7 +258,7 @@ pub struct Run {
     pub tool: String,
 }
 
-/// A line of `tasks.jsonl`: what was known of a task at one moment.
+/// A line of `tasks.jsonl`: state of a task at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskLine {
     /// When it was looked up.

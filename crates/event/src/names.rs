@@ -8,7 +8,7 @@
 /// A table of words.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NameTable {
-    /// What the words name, for messages.
+    /// Meaning of the words, for messages.
     pub what: &'static str,
     /// The words, by index. For flags: the word of bit `1 << index`.
     pub words: &'static [&'static str],

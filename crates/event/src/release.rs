@@ -10,7 +10,7 @@ impl KernelRelease {
         KernelRelease(numbers)
     }
 
-    /// The release at the beginning of what `uname -r` says. `None` if the text does not begin with two numbers.
+    /// The release at the beginning of the text of `uname -r`. `None` if the text does not begin with two numbers.
     pub fn parse(text: &str) -> Option<KernelRelease> {
         let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse().ok());
         Some(KernelRelease([numbers.next()?, numbers.next()?, numbers.next().unwrap_or(0)]))

@@ -1,6 +1,7 @@
-//! What a scenario's workload achieved: `results.json`. Every arm leaves the same.
+//! Results of a scenario's workload: `results.json`. Every arm writes the same.
 //!
-//! Times are nanoseconds of the trace clock, sums over threads where they say so. What an arm cannot measure is `None`.
+//! Times are nanoseconds of the trace clock, sums over threads where documented so. Values that an arm cannot measure
+//! are `None`.
 
 use crate::manifest::SCHEMA_VERSION;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ pub struct Results {
     pub ending: Ending,
     /// Phases of all processes, by process and phase; those that never began are omitted.
     pub phases: Vec<PhaseResult>,
-    /// What of the scenario was not done, and what else must be known, in sentences.
+    /// Parts of the scenario that were not run, and other notes, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -42,18 +43,19 @@ pub enum Ending {
     Completed,
     /// At `run.duration`, with processes still at work.
     TimeUp,
-    /// Memory ran out. Somebody was killed for it: the first one, if it was not the only one. All others continued.
+    /// Memory ran out. A process was killed for it: the first one of several. All others continued.
     OutOfMemory {
         /// When, in nanoseconds of the trace clock.
         at: u64,
-        /// Process that was killed; the thread that asked, if nobody could be.
+        /// Process that was killed; the allocating thread if no process could be.
         pid: i32,
         /// Its name.
         comm: String,
-        /// What the kernel says of it.
+        /// The kernel's message.
         message: String,
     },
-    /// The twin ended the run, as it got nowhere or wanted too much memory: an error, and not one of the modelled kernel.
+    /// The twin ended the run, because it made no progress or needed too much memory: an error, and not one of the
+    /// modelled kernel.
     Stopped {
         /// When.
         at: u64,
@@ -61,17 +63,17 @@ pub enum Ending {
         pid: i32,
         /// Name of its process.
         comm: String,
-        /// What continued.
+        /// Work that continued.
         message: String,
     },
 }
 
-/// What a process did in a phase.
+/// Results of a process in a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
     /// Name of the process.
     pub process: String,
-    /// Name of the phase; its number from 0 where the scenario gives none, `populate` for what comes before the first.
+    /// Name of the phase; its number from 0 where the scenario gives none, `populate` for the part before the first.
     pub phase: String,
     /// When it began.
     pub start: u64,
@@ -86,11 +88,11 @@ pub struct PhaseResult {
     /// Where the pages of the process's regions were at its end.
     #[serde(default)]
     pub placement: Vec<Placement>,
-    /// Time that the kernel spent on balancing the process's memory; `None` where nobody tells it apart.
+    /// Time that the kernel spent on balancing the process's memory; `None` if it is not measured separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balancing: Option<BalancingTime>,
-    /// Active nodes at its end of the NUMA group that most of its threads are in; `None` without a group, or where
-    /// nobody tells.
+    /// Active nodes at its end of the NUMA group that most of its threads are in; `None` without a group, or if not
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_nodes: Option<u64>,
 }
@@ -115,14 +117,14 @@ impl BalancingTime {
     }
 }
 
-/// What all threads of an access did together.
+/// Sums of all threads of an access.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AccessResult {
     /// Name of the region.
     pub region: String,
     /// Name of the pattern.
     pub pattern: String,
-    /// Threads that took part.
+    /// Participating threads.
     pub threads: u32,
     /// Accesses.
     pub touches: u64,
@@ -144,22 +146,22 @@ pub struct Latency {
     pub slots: Vec<(u64, u64)>,
 }
 
-/// What all threads of an action did together.
+/// Sums of all threads of an action.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActionResult {
     /// Kind of the action (`page-loop`).
     pub kind: String,
-    /// What tells it from others of its kind (`order 0, GFP_ATOMIC`).
+    /// Key that distinguishes it from others of its kind (`order 0, GFP_ATOMIC`).
     #[serde(default)]
     pub detail: String,
-    /// Threads that took part.
+    /// Participating threads.
     pub threads: u32,
     /// Operations of all threads: allocations, readings, rounds of a test.
     pub operations: u64,
     /// Operations that failed.
     #[serde(default)]
     pub failures: u64,
-    /// Time of all threads in it, pauses that the scenario asks for omitted.
+    /// Time of all threads in it, without pauses of the scenario.
     pub time: u64,
     /// Nanoseconds per operation, the mean of the threads' means; `None` without operations.
     #[serde(default)]
@@ -183,7 +185,7 @@ pub struct Attempt {
     pub at: u64,
     /// Nanoseconds until it was over.
     pub latency: u64,
-    /// It got the block.
+    /// The block was allocated.
     pub success: bool,
 }
 
@@ -192,6 +194,6 @@ pub struct Attempt {
 pub struct Placement {
     /// Name of the region.
     pub region: String,
-    /// Pages by node; pages that nobody has accessed are nowhere.
+    /// Pages by node, without pages that were never accessed.
     pub nodes: Vec<u64>,
 }

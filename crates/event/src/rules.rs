@@ -1,4 +1,4 @@
-//! The rules of NUMA balancing by which a kernel decides where pages and tasks go.
+//! The rules of NUMA balancing by which a kernel places pages and tasks.
 //!
 //! The twin writes them into its own events (system `mmtwin`), explanations name them. A rule has the kernel function that
 //! implements it, a title, and the word that events print; docs/model/numa-balancing.md lists them.
@@ -8,10 +8,10 @@ use crate::value::NumaRule;
 
 macro_rules! rules {
     ($($name:ident $word:literal, $title:literal, $function:literal;)*) => {
-        /// A rule; [`Rule::title`] says what it is.
+        /// A rule; [`Rule::title`] is its description.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u32)]
-        #[allow(missing_docs)] // their titles say what they are
+        #[allow(missing_docs)] // described by their titles
         pub enum Rule { $($name),* }
 
         impl Rule {
@@ -23,7 +23,7 @@ macro_rules! rules {
                 match self { $(Rule::$name => $word),* }
             }
 
-            /// What it is, in a few words.
+            /// Its description, in a few words.
             pub fn title(self) -> &'static str {
                 match self { $(Rule::$name => $title),* }
             }
@@ -61,7 +61,7 @@ rules! {
     BothActive "both_active", "both nodes active, memory faults with 3/4 hysteresis", "should_numa_migrate_memory";
     Deferred "deferred", "shared page migration is deferred", "mpol_misplaced";
     NotDeferred "not_deferred", "no shared page migration is deferred any more", "mpol_misplaced";
-    // Why a wanted migration does not happen.
+    // Reasons why a wanted migration does not happen.
     RateLimit "rate_limit", "rate limit of the node", "numamigrate_update_ratelimit";
     NodeFull "node_full", "no zone of the node stays above its high watermark", "migrate_balanced_pgdat";
     NoPage "no_page", "no free page without reclaim", "alloc_misplaced_dst_page";
@@ -79,7 +79,7 @@ rules! {
     MostlyPrivate "mostly_private", "enough private faults", "update_task_scan_period";
     MostlyLocal "mostly_local", "enough local faults", "update_task_scan_period";
     ScanFaster "scan_faster", "too few local or private faults", "update_task_scan_period";
-    MigrateReset "migrate_reset", "task looks for another node", "task_numa_migrate";
+    MigrateReset "migrate_reset", "task searches another node", "task_numa_migrate";
     // Groups.
     Created "created", "first shared fault of the task", "task_numa_group";
     NotRunning "not_running", "last accessor no longer runs on that CPU", "task_numa_group";
@@ -95,7 +95,7 @@ rules! {
     BothWorse "both_worse", "task and group weight would both drop", "task_numa_migrate";
     NoCapacity "no_capacity", "node has no capacity", "numa_has_capacity";
     IdleAtOnce "idle_at_once", "idle CPU on a node with capacity", "task_numa_find_cpu";
-    // What a CPU of it offers.
+    // Improvement that a CPU of it offers.
     IdleCpu "idle_cpu", "idle CPU", "task_numa_compare";
     IdleRefused "idle_refused", "idle CPU, but the move does not improve or unbalances the nodes", "task_numa_compare";
     Itself "itself", "the task itself runs there", "task_numa_compare";
@@ -118,7 +118,7 @@ rules! {
     Neutral "neutral", "locality unchanged", "migrate_degrades_locality";
     CacheHot "cache_hot", "locality unchanged, task is cache-hot", "can_migrate_task";
     Forced "forced", "load balancing failed too often", "can_migrate_task";
-    // Appended, so that the others keep their numbers: why a wanted migration does not happen.
+    // Appended, so that the others keep their numbers: reasons why a wanted migration does not happen.
     Unmovable "unmovable", "file page that is dirty, under writeback, or executable and shared", "migrate_misplaced_page";
 }
 

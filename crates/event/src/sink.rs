@@ -1,4 +1,4 @@
-//! What readers give and analyses, writers and the twin's probe use: the stream of a recording.
+//! The stream of a recording, between readers and the twin's probe on one side and analyses and writers on the other.
 
 use crate::event::Event;
 use crate::vocabulary::Kind;
@@ -12,8 +12,8 @@ pub enum Order {
     Task,
 }
 
-/// Takes a stream. Calls come in this order: `start`, then tasks, counters, losses and events mixed, each kind
-/// in time order, then `finish`. A source that has no task names or counters does not call those.
+/// Receives a stream. The order of calls is: `start`, then tasks, counters, losses and events mixed, each kind in time
+/// order, then `finish`. A source that has no task names or counters does not call those.
 pub trait Sink {
     /// Before everything else.
     fn start(&mut self, _source: &Source) {}
@@ -23,9 +23,9 @@ pub trait Sink {
     fn order(&self, _kind: Kind) -> Order {
         Order::Time
     }
-    /// One event, in the order asked for; events of one CPU keep their order even if its clock went backwards.
+    /// One event, in the requested order; events of one CPU keep their order even if its clock went backwards.
     fn event(&mut self, event: &Event<'_>);
-    /// Events that the kernel overwrote or dropped before `at` on one CPU; `None`: it did not say how many.
+    /// Events that the kernel overwrote or dropped before `at` on one CPU; `None`: number unknown.
     fn lost(&mut self, _cpu: u32, _events: Option<u64>, _at: u64) {}
     /// One row of counters.
     fn counters(&mut self, _row: &CounterRow<'_>) {}
@@ -35,7 +35,7 @@ pub trait Sink {
     fn finish(&mut self) {}
 }
 
-/// Ignores everything: for runs and readings whose events nobody needs.
+/// Ignores all calls: for runs and reads without a use of their events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullSink;
 
@@ -61,7 +61,7 @@ pub struct Task<'a> {
 pub struct CounterRow<'a> {
     /// `vmstat`, `zoneinfo`, `node_vmstat`, `numastat`, `meminfo`, `psi`, `cgroup`.
     pub source: &'a str,
-    /// What within the source: empty (system), `0` (node), `0/Normal` (zone), `/web` (cgroup).
+    /// Object within the source: empty (system), `0` (node), `0/Normal` (zone), `/web` (cgroup).
     pub key: &'a str,
     /// Nanoseconds of the trace clock.
     pub at: u64,
@@ -82,7 +82,7 @@ pub struct Call<'a> {
     pub nanoseconds: u64,
 }
 
-/// What is known of a stream before its first event.
+/// Metadata of a stream, before its first event.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     /// File or directory name as the user gave it.

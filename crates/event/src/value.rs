@@ -60,13 +60,13 @@ impl Bytes {
 
 /// A type that a field of a typed event can have.
 pub trait Field: Sized {
-    /// What the slot means.
+    /// Meaning of the slot.
     const SHAPE: Shape;
     /// False for `Option<T>`.
     const REQUIRED: bool = true;
     /// Reads the field with slot number `slot`.
     fn read(from: &impl Fielded, slot: usize) -> Self;
-    /// What the slot holds; `None`: the event does not have the field.
+    /// Value of the slot; `None`: the event does not have the field.
     fn to_slot(self) -> Option<u64>;
 }
 

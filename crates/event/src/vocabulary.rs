@@ -1,148 +1,22 @@
 //! Every typed event, once: the vocabulary onto which all kernels from 2.6.36 to 6.18 are mapped.
 //!
-//! A field is named as today's kernels print it; the words in quotes are its other spellings (in format texts,
-//! or in the text of older kernels). A type without `Option` is a field every kernel has that has the event.
-//! Units: pages unless the name says otherwise; `usec_*` microseconds; `nid` node, `order` log2 of pages.
-//! Source: the event headers of the releases named in `era`.
+//! A field is named as today's kernels print it; the words in quotes are its other spellings (in format texts, or in
+//! the text of older kernels). A type without `Option` is a field that every kernel with the event has. Units: pages
+//! unless the name says otherwise; `usec_*` microseconds; `nid` node, `order` log2 of pages. Source: the event headers
+//! of the releases named in `era`.
 
 use crate::event::{Fielded, Slots};
+use crate::schema::typed_events;
+pub use crate::schema::{FieldSchema, Schema, Typed};
 use crate::value::*;
 
-/// A typed event: plain fields, read from an [`Event`](crate::Event) of its kind.
-pub trait Typed: Sized {
-    /// The kind this is the type of.
-    const KIND: Kind;
-    /// Reads all fields. With inlining, unused ones cost nothing.
-    fn read(from: &impl Fielded) -> Self;
-    /// Puts all fields it has into the slots.
-    fn write(&self, to: &mut Slots);
-}
-
-/// What a kind of event looks like.
-#[derive(Debug)]
-pub struct Schema {
-    /// The kind.
-    pub kind: Kind,
-    /// Trace system (`vmscan`, `sched`, ...).
-    pub system: &'static str,
-    /// Event name of today's kernels.
-    pub name: &'static str,
-    /// Names in older kernels.
-    pub aliases: &'static [&'static str],
-    /// Fields, by slot number.
-    pub fields: &'static [FieldSchema],
-}
-
-/// One field of a [`Schema`].
-#[derive(Debug)]
-pub struct FieldSchema {
-    /// Name.
-    pub name: &'static str,
-    /// Other spellings.
-    pub aliases: &'static [&'static str],
-    /// What its value means.
-    pub shape: Shape,
-    /// False if some kernels lack it.
-    pub required: bool,
-}
-
-impl Schema {
-    /// Slot number of a field by any of its names.
-    pub fn slot(&self, name: &[u8]) -> Option<usize> {
-        self.fields.iter().position(|f| f.name.as_bytes() == name || f.aliases.iter().any(|a| a.as_bytes() == name))
-    }
-}
-
-impl Kind {
-    /// The schema of a kind; `Other` has none.
-    pub fn schema(self) -> Option<&'static Schema> {
-        (self as usize).checked_sub(1).map(|i| &SCHEMAS[i])
-    }
-    /// The kind of an event name of any kernel.
-    pub fn of_name(name: &str) -> Kind {
-        static BY_NAME: std::sync::LazyLock<std::collections::BTreeMap<&str, Kind>> = std::sync::LazyLock::new(|| {
-            let names = |s: &'static Schema| s.aliases.iter().copied().chain([s.name]).map(|n| (n, s.kind));
-            SCHEMAS.iter().flat_map(names).collect()
-        });
-        BY_NAME.get(name).copied().unwrap_or(Kind::Other)
-    }
-    /// Number of kinds, `Other` included.
-    pub const COUNT: usize = SCHEMAS.len() + 1;
-}
-
-macro_rules! vocabulary {
-    ($($system:ident {
-        $($(#[$doc:meta])* $event:ident $name:literal $(| $alias:literal)* {
-            $($field:ident : $type:ty $(= $falias:literal $(| $fmore:literal)*)?),* $(,)?
-        })*
-    })*) => {
-        /// The kind of an event.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[repr(u8)]
-        pub enum Kind {
-            /// An event that the vocabulary does not have. It is kept and printed from its format.
-            #[default]
-            Other,
-            $($($(#[$doc])* $event,)*)*
-        }
-
-        /// All schemas, in the order of [`Kind`] after `Other`.
-        pub static SCHEMAS: &[Schema] = &[$($(
-            Schema {
-                kind: Kind::$event,
-                system: stringify!($system),
-                name: $name,
-                aliases: &[$($alias),*],
-                fields: &[$(FieldSchema {
-                    name: stringify!($field),
-                    aliases: &[$($falias $(, $fmore)*)?],
-                    shape: <$type as Field>::SHAPE,
-                    required: <$type as Field>::REQUIRED,
-                }),*],
-            },
-        )*)*];
-
-        $($(
-            $(#[$doc])*
-            #[derive(Clone, Copy, Debug, PartialEq)]
-            #[allow(missing_docs)] // the fields carry the kernel's names; module documentation gives their units
-            pub struct $event { $(pub $field: $type),* }
-
-            impl Typed for $event {
-                const KIND: Kind = Kind::$event;
-                #[inline(always)]
-                #[allow(unused_mut, unused_variables, unused_assignments)]
-                fn read(from: &impl Fielded) -> Self {
-                    let mut slot = 0;
-                    $(
-                        let $field = <$type as Field>::read(from, slot);
-                        slot += 1;
-                    )*
-                    $event { $($field),* }
-                }
-                #[inline]
-                #[allow(unused_mut, unused_variables, unused_assignments)]
-                fn write(&self, to: &mut Slots) {
-                    let mut slot = 0;
-                    $(
-                        if let Some(value) = self.$field.to_slot() {
-                            to.set(slot, value);
-                        }
-                        slot += 1;
-                    )*
-                }
-            }
-        )*)*
-    };
-}
-
-vocabulary! {
+typed_events! {
     vmscan {
         /// kswapd of a node goes to sleep.
         MmVmscanKswapdSleep "mm_vmscan_kswapd_sleep" { nid: i32 }
         /// kswapd of a node begins to work at an order.
         MmVmscanKswapdWake "mm_vmscan_kswapd_wake" { nid: i32, order: i32, zid: Option<i32> }
-        /// Somebody asks for kswapd. In 2.6.36/37 every request, later only real wakes.
+        /// kswapd is woken. In 2.6.36/37 every request, later only real wakeups.
         MmVmscanWakeupKswapd "mm_vmscan_wakeup_kswapd" { nid: i32, order: i32, zid: Option<i32>, gfp_flags: Option<Gfp> }
         /// A task begins direct reclaim.
         MmVmscanDirectReclaimBegin "mm_vmscan_direct_reclaim_begin" { order: i32, gfp_flags: Gfp, may_writepage: Option<i32> }
@@ -193,7 +67,7 @@ vocabulary! {
             nr_activate_anon: Option<u64> = "nr_activate0", nr_activate_file: Option<u64> = "nr_activate1",
             nr_ref_keep: Option<u64>, nr_unmap_fail: Option<u64>,
         }
-        /// A batch of active pages has been looked at.
+        /// A batch of active pages has been scanned.
         MmVmscanLruShrinkActive "mm_vmscan_lru_shrink_active" {
             nid: i32, nr_taken: u64, nr_active: u64, nr_deactivated: u64, nr_referenced: u64, priority: i32,
             flags: ReclaimFlags = "reclaim_flags",
@@ -207,7 +81,7 @@ vocabulary! {
         MmVmscanThrottled "mm_vmscan_throttled" {
             nid: i32, usec_timeout: i32, usec_delayed: i32 = "usect_delayed", reason: ThrottleReason,
         }
-        /// The swap token changed hands (3.3/3.4).
+        /// The swap token has a new owner (3.3/3.4).
         ReplaceSwapToken "replace_swap_token" {
             old_token_mm: Hex = "old_mm", old_prio: u32, new_token_mm: Hex = "new_mm", new_prio: u32,
         }
@@ -273,7 +147,7 @@ vocabulary! {
         FolioWaitWriteback "folio_wait_writeback" | "wait_on_page_writeback" { bdi: Str = "name", ino: u64, index: u64 }
         /// A folio becomes dirty.
         WritebackDirtyFolio "writeback_dirty_folio" | "writeback_dirty_page" { bdi: Str = "name", ino: u64, index: u64 }
-        /// A page goes to its file system for writing.
+        /// A page is passed to its file system for writeback.
         WbcWritepage "wbc_writepage" {
             bdi: Str = "name", towrt: i64 = "nr_to_write", skip: i64 = "pages_skipped", mode: i32 = "sync_mode",
             kupd: i32 = "for_kupdate", bgrd: i32 = "for_background", cyclic: i32 = "range_cyclic", start: Hex = "range_start",
@@ -292,7 +166,7 @@ vocabulary! {
         MmPageAllocZoneLocked "mm_page_alloc_zone_locked" {
             order: u32, migratetype: i32, pfn: Option<u64>, page: Option<Hex>, percpu_refill: Option<i32>,
         }
-        /// A page went from a per-CPU list to the free lists.
+        /// A page was freed from a per-CPU list to the free lists.
         MmPagePcpuDrain "mm_page_pcpu_drain" { order: u32, migratetype: i32, pfn: Option<u64>, page: Option<Hex> }
         /// An allocation took a block of another migratetype.
         MmPageAllocExtfrag "mm_page_alloc_extfrag" {
@@ -376,7 +250,7 @@ vocabulary! {
         }
         /// kcompactd goes to sleep.
         MmCompactionKcompactdSleep "mm_compaction_kcompactd_sleep" { nid: i32 }
-        /// kcompactd is asked for.
+        /// kcompactd is woken.
         MmCompactionWakeupKcompactd "mm_compaction_wakeup_kcompactd" { nid: i32, order: i32, highest_zoneidx: Zone = "classzone_idx" }
         /// kcompactd begins.
         MmCompactionKcompactdWake "mm_compaction_kcompactd_wake" { nid: i32, order: i32, highest_zoneidx: Zone = "classzone_idx" }
@@ -406,7 +280,7 @@ vocabulary! {
     sched {
         /// NUMA balancing moves a task.
         SchedMoveNuma "sched_move_numa" { pid: i32, tgid: i32, ngid: i32, src_cpu: i32, src_nid: i32, dst_cpu: i32, dst_nid: i32 }
-        /// NUMA balancing wanted to move a task and could not.
+        /// NUMA balancing failed to move a task.
         SchedStickNuma "sched_stick_numa" {
             src_pid: i32 = "pid", src_tgid: i32 = "tgid", src_ngid: i32 = "ngid", src_cpu: i32, src_nid: i32,
             dst_cpu: i32, dst_nid: i32, dst_pid: Option<i32>, dst_tgid: Option<i32>, dst_ngid: Option<i32>,
@@ -463,7 +337,7 @@ vocabulary! {
             pid: i32, nid: i32, rule: NumaRule, taskimp: i64, groupimp: i64, nr_running: u64, cpus: u64, may_move: bool,
             best_cpu: i32, best_pid: i32, best_imp: i64,
         }
-        /// A CPU of the node is considered; `curr` runs there, 0 nobody. The best improvement is that before.
+        /// A CPU of the node is considered; `curr` runs there, 0: idle. The best improvement is that before.
         NumaSearchCpu "numa_search_cpu" {
             pid: i32, cpu: i32, nid: i32, curr: i32, rule: NumaRule, imp: i64, moveimp: i64, best_imp: i64,
         }
@@ -506,7 +380,7 @@ vocabulary! {
         FinishTaskReaping "finish_task_reaping" { pid: i32 }
         /// The reaper leaves a task alone.
         SkipTaskReaping "skip_task_reaping" { pid: i32 }
-        /// Someone set oom_score_adj.
+        /// oom_score_adj was set.
         OomScoreAdjUpdate "oom_score_adj_update" { pid: i32, comm: Str, oom_score_adj: i32 }
     }
     vmalloc {
@@ -544,7 +418,7 @@ vocabulary! {
         }
         /// khugepaged swapped pages in.
         MmCollapseHugePageSwapin "mm_collapse_huge_page_swapin" { mm: Hex, swapped_in: i32, referenced: i32, ret: i32 }
-        /// khugepaged looked at a huge-page range.
+        /// khugepaged scanned a huge-page range.
         MmKhugepagedScanPmd "mm_khugepaged_scan_pmd" {
             mm: Hex, scan_pfn: i64 = "pfn", referenced: i32, none_or_zero: i32, status: Khugepaged, unmapped: i32,
             writable: Option<i32>,
@@ -553,46 +427,9 @@ vocabulary! {
         MmKhugepagedCollapseFile "mm_khugepaged_collapse_file" {
             mm: Hex, hpage_pfn: i64 = "hpfn", index: i64, addr: Hex, is_shmem: bool, filename: Str, nr: i32, result: Khugepaged,
         }
-        /// khugepaged looked at file pages.
+        /// khugepaged scanned file pages.
         MmKhugepagedScanFile "mm_khugepaged_scan_file" {
             mm: Hex, scan_pfn: i64 = "pfn", filename: Str, present: i32, swap: i32, result: Khugepaged,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn schemas_stand_in_the_order_of_their_kinds() {
-        for (i, s) in SCHEMAS.iter().enumerate() {
-            assert_eq!(s.kind as usize, i + 1, "{}", s.name);
-            assert!(s.fields.len() <= crate::event::MAX_SLOTS, "{}", s.name);
-            assert!(std::ptr::eq(s.kind.schema().unwrap(), s));
-        }
-    }
-
-    #[test]
-    fn names_are_unique() {
-        let mut seen = std::collections::BTreeSet::new();
-        for s in SCHEMAS {
-            for n in s.aliases.iter().chain([&s.name]) {
-                assert!(seen.insert(n), "{n} twice");
-            }
-            let mut fields = std::collections::BTreeSet::new();
-            for f in s.fields {
-                for n in f.aliases.iter().chain([&f.name]) {
-                    assert!(fields.insert(n), "{}.{n} twice", s.name);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn old_names_map_to_todays_kind() {
-        assert_eq!(Kind::of_name("mm_vmscan_writepage"), Kind::MmVmscanWriteFolio);
-        assert_eq!(Kind::of_name("mm_page_free_direct"), Kind::MmPageFree);
-        assert_eq!(Kind::of_name("sys_enter"), Kind::Other);
     }
 }

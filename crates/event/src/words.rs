@@ -1,6 +1,6 @@
 //! Names as users write them: wildcards, and the nearest of the known ones for error messages.
 
-/// True if `text` fits `pattern`, in which `*` stands for any characters and `?` for one.
+/// True if `text` matches `pattern`, in which `*` matches any characters and `?` one.
 pub fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);

@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What executes the guest's instructions.
+/// The accelerator of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
     /// The emulator, with a thread for each CPU of the guest.
@@ -74,7 +74,7 @@ pub(crate) fn choose(qemu: &Qemu, kernel: &Kernel, folder: &Folder) -> Accelerat
     if works { Accelerator::Kvm } else { Accelerator::Tcg }
 }
 
-/// True if the kernel says something within the limit.
+/// True if the kernel prints a message within the limit.
 fn try_kvm(qemu: &Qemu, kernel: &Kernel) -> Option<bool> {
     let directory = tempfile::tempdir().ok()?;
     let image = std::fs::canonicalize(&kernel.image).ok()?;

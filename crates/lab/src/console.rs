@@ -1,4 +1,4 @@
-//! What the guest's console tells: how far it is, and why it stopped.
+//! The guest's console: its progress, and the reason why it stopped.
 
 use crate::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// What a guest is doing.
+/// Progress of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// The kernel starts and is set up.
@@ -73,7 +73,7 @@ impl Console {
         })
     }
 
-    /// Reads what is new; the number of whole lines that came.
+    /// Reads new output; returns the number of whole lines.
     pub fn read(&mut self) -> Result<usize, Error> {
         self.file.read_to_end(&mut self.partial).map_err(|e| Error::io("console", e))?;
         let before = self.lines.len();
@@ -97,7 +97,7 @@ impl Console {
         tail
     }
 
-    /// How a guest ended that is off, whose recording had so many bytes of room.
+    /// Result of a guest that has stopped, with this room for its recording, in bytes.
     pub fn result(&self, room: u64) -> Result<(), Error> {
         let Some(end) = &self.end else { return Err(self.silence()) };
         let message = if self.message.is_empty() { "no reason given".into() } else { self.message.join("\n") };
@@ -110,7 +110,7 @@ impl Console {
         }
     }
 
-    /// Why it did not say how it ended.
+    /// Reason why it ended without a status.
     fn silence(&self) -> Error {
         let console = self.tail();
         match (&self.panic, &self.out_of_memory) {

@@ -18,7 +18,7 @@ impl Cpio {
         Cpio { bytes: Vec::new(), inode: 0 }
     }
 
-    /// A directory. Directories come before what is in them.
+    /// A directory. Directories precede their files.
     pub fn directory(&mut self, name: &str) {
         self.entry(name, DIRECTORY | 0o755, (0, 0), &[]);
     }

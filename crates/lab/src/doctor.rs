@@ -1,26 +1,26 @@
-//! What the lab supports, and a suggested fix for what is missing.
+//! Features of the lab, and suggested fixes for missing parts.
 
 use crate::image::{OWN_DELAY, OWN_MODULE};
 use crate::options::EXACT_NEEDS;
 use crate::{Folder, Kernel, Qemu};
 
-/// One thing looked at.
+/// One check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at.
+    /// The subject.
     pub name: String,
     /// True if it can be used.
     pub works: bool,
-    /// What was found.
+    /// The result.
     pub found: String,
-    /// What to do, if it cannot be used.
+    /// The fix, if it cannot be used.
     pub fix: Option<String>,
 }
 
 /// Kernels that the lab is made for.
 const KERNELS: [&str; 2] = ["6.1", "6.12"];
 
-/// Looks at everything that the lab uses. Changes nothing.
+/// Checks all programs and files that the lab uses. Changes nothing.
 pub fn doctor(folder: &Folder) -> Vec<Check> {
     let mut checks = emulator();
     let busybox = folder.busybox();

@@ -1,10 +1,10 @@
-//! What can stop the lab.
+//! Errors of the lab.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Something a scenario asks for that the lab cannot give.
+/// A feature of a scenario that the lab does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Key in the scenario, such as `machine.siblings`.
@@ -45,7 +45,7 @@ pub enum Error {
     /// The emulator refused its options, or broke.
     #[error("QEMU: {message}")]
     Qemu {
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// No such kernel.
@@ -56,20 +56,20 @@ pub enum Error {
         /// Names of the kernels in the lab's folder.
         known: Vec<String>,
     },
-    /// A file that is no kernel, or a kernel without something it needs.
+    /// A file that is not a kernel, or a kernel without something it needs.
     #[error("{path}: {message}")]
     Kernel {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         message: String,
     },
     /// A part of the guest's image is missing.
     #[error("the guest's image needs {what}: {fix}")]
     Missing {
-        /// What.
+        /// The missing part.
         what: String,
-        /// Where to get it.
+        /// How to install it.
         fix: String,
     },
     /// An agent that cannot run in the guest.
@@ -77,10 +77,10 @@ pub enum Error {
     Agent {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         message: String,
     },
-    /// The scenario asks for what the lab cannot give.
+    /// The scenario uses a feature that the lab does not support.
     #[error("the lab does not meet the requirements of the scenario:{}", lines(.0))]
     Refused(Vec<Refusal>),
     /// The scenario's machine is larger than what the host has left.
@@ -120,25 +120,25 @@ pub enum Error {
     /// It took too long.
     #[error("the guest was still {stage} after {} s{}", .limit.as_secs(), last_lines(.console))]
     TimeOut {
-        /// What it was doing.
+        /// Its progress.
         stage: crate::Stage,
         /// The limit.
         limit: Duration,
         /// Last lines of the console.
         console: Vec<String>,
     },
-    /// The guest went away without a word.
+    /// The guest stopped without a message.
     #[error("the guest exited while {stage}, without results{}", last_lines(.console))]
     Died {
-        /// What it was doing.
+        /// Its progress.
         stage: crate::Stage,
         /// Last lines of the console.
         console: Vec<String>,
     },
-    /// The guest could not be set up as the scenario says.
+    /// The guest could not be set up for the scenario.
     #[error("setting up the guest: {message}")]
     SetUp {
-        /// What failed.
+        /// The failed step.
         message: String,
     },
     /// The agent reported a failure.
@@ -146,7 +146,7 @@ pub enum Error {
     Workload {
         /// Exit status of the agent.
         status: i32,
-        /// What it wrote to standard error.
+        /// Its standard error.
         message: String,
     },
     /// The recording is larger than the room it was given.
@@ -158,7 +158,7 @@ pub enum Error {
     /// The output is there already.
     #[error("{0} exists and is not overwritten")]
     Exists(PathBuf),
-    /// The caller asked to stop.
+    /// The caller has cancelled.
     #[error("interrupted")]
     Interrupted,
     /// The system refused something.

@@ -1,4 +1,4 @@
-//! What left the guest: a file system in a part of its memory.
+//! Output of the guest: a file system in a part of its memory.
 
 use crate::Error;
 use crate::plan::Region;
@@ -69,7 +69,7 @@ mod tests {
     use crate::plan::{Delay, Use};
 
     #[test]
-    fn what_is_no_file_system_is_an_error() {
+    fn an_image_without_file_system_is_an_error() {
         let place = tempfile::tempdir().expect("directory");
         let memory = place.path().join("memory");
         fs::write(&memory, [7; 8192]).expect("written");

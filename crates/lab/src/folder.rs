@@ -62,7 +62,7 @@ impl Folder {
     /// such as `/lib/modules/VERSION`, or it has none.
     ///
     /// # Errors
-    /// If there is none, or the file is no kernel.
+    /// If there is none, or the file is not a kernel.
     pub fn kernel(&self, name: &str, modules: Option<&Path>) -> Result<Kernel, Error> {
         let known = self.kernels();
         if known.iter().any(|k| k == name) {

@@ -22,7 +22,7 @@ const DELAY_MODULES: [&str; 3] = ["dm_mod", OWN_DELAY, "dm_delay"];
 /// Module that ends requests after an exact time; its source is `module/delay.c`.
 pub(crate) const OWN_DELAY: &str = "mmtwin_delay";
 
-/// What makes a device slow, as the guest reads it: name of a device-mapper target and its parameters behind the device.
+/// Delay of a device, as the guest reads it: name of a device-mapper target and its parameters behind the device.
 fn target(delay: Delay) -> Option<String> {
     match delay {
         Delay::None => None,
@@ -64,7 +64,7 @@ pub(crate) fn modules<'a>(kernel: &Kernel, plan: &Plan, scenario: &'a Scenario) 
     PMEM_MODULES.into_iter().chain(delay_modules(plan)).chain(own).chain(cycled(scenario)).collect()
 }
 
-/// What goes into an image.
+/// Content of an image.
 pub(crate) struct Content<'a> {
     pub folder: &'a Folder,
     pub agent: &'a Path,
@@ -149,7 +149,7 @@ fn read(path: &Path, missing: impl Fn() -> (&'static str, &'static str)) -> Resu
     })
 }
 
-/// True for an ELF executable that asks for a dynamic linker: one with a program header of type 3 (`PT_INTERP`).
+/// True for an ELF executable with a dynamic linker: one with a program header of type 3 (`PT_INTERP`).
 fn needs_interpreter(file: &[u8]) -> bool {
     let number = |at: usize, bytes: usize| {
         let field = file.get(at..at.checked_add(bytes)?)?;

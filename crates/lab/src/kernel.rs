@@ -26,7 +26,7 @@ impl Kernel {
     /// Reads the header of a bzImage, described in the kernel's `Documentation/arch/x86/boot.rst`.
     ///
     /// # Errors
-    /// If the file cannot be read, or is no bzImage.
+    /// If the file cannot be read, or is not a bzImage.
     pub fn open(image: &Path, modules: Option<PathBuf>) -> Result<Kernel, Error> {
         let name = image.display();
         let mut head = Vec::new();

@@ -1,10 +1,10 @@
 //! Real Linux kernels in QEMU: the machine of a scenario as QEMU's options, the guest's image, boot, agent, fetch.
 //!
 //! The lab arm is the host arm inside a guest: [`run`] boots a kernel with the scenario's nodes, starts `mmtwin-agent`
-//! in it with the scenario, and brings the recording out. A guest is good for decisions and counters, not for
-//! performance: the emulator gives every node the same latency, so distances change policy only.
+//! in it with the scenario, and fetches the recording. A guest is valid for decisions and counters, not for
+//! performance: the emulator has the same latency for every node, so distances change policy only.
 //!
-//! What the guest needs lies in a [`Folder`], which `tools/lab.sh` fills; [`doctor`] says what is missing there.
+//! Files for the guest are in a [`Folder`], which `tools/lab.sh` fills; [`doctor`] reports missing ones.
 
 mod accelerator;
 mod console;

@@ -22,7 +22,7 @@ pub(crate) fn closure(kernel: &Kernel, names: &[&str]) -> Result<Vec<Module>, Er
     let mut loaded = BTreeSet::new();
     let mut modules = Vec::new();
     for name in names {
-        // A kernel without a directory of modules has everything built in, as its user says.
+        // A kernel without a directory of modules is assumed to have everything built in.
         if kernel.modules.is_some() {
             index.add(&plain(name), kernel, &mut loaded, &mut modules)?;
         }
@@ -74,7 +74,7 @@ pub(crate) fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// The name of the module in a file, if it is one that can be read.
+/// The name of the module in a file, if the file can be read.
 pub(crate) fn name_of(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
     let name = file.strip_suffix(".ko").or_else(|| file.strip_suffix(".ko.xz"))?;
@@ -103,7 +103,7 @@ fn built_in(path: &Path) -> Result<BTreeSet<String>, Error> {
     }
 }
 
-/// What a module depends on: the line `depends=A,B` of its section `.modinfo`, whose lines end with NUL.
+/// Dependencies of a module: the line `depends=A,B` of its section `.modinfo`, whose lines end with NUL.
 fn depends(module: &[u8]) -> Vec<String> {
     let key = b"\0depends=";
     let Some(at) = module.windows(key.len()).position(|window| window == key) else { return Vec::new() };
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_come_first_and_once() {
+    fn dependencies_are_first_and_once() {
         let (_directory, kernel) = kernel();
         let modules = closure(&kernel, &["top", "low", "in_side"]).expect("modules");
         let names: Vec<&str> = modules.iter().map(|m| m.name.as_str()).collect();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_parts_are_named() {
         let (_directory, kernel) = kernel();
         let message = |name| closure(&kernel, &[name]).err().expect("an error").to_string();
         assert!(message("lost").contains("no module nowhere"), "{}", message("lost"));

@@ -52,9 +52,9 @@ pub(crate) mod names {
 /// Words of the kernel's command line, with their reasons.
 const COMMAND_LINE: [&str; 9] = [
     "console=ttyS0",
-    // What goes to the console takes the guest's time.
+    // Console output takes the guest's time.
     "quiet",
-    // A kernel that panics restarts, at which QEMU ends; what follows a mistake of the kernel is no measurement.
+    // A kernel that panics restarts, which ends QEMU; results after a kernel bug are no measurement.
     "panic=-1",
     "oops=panic",
     // A kernel that is loaded into another node takes that node's memory.
@@ -75,7 +75,7 @@ pub(crate) fn command_line(plan: &Plan) -> String {
     words.join(" ")
 }
 
-/// What QEMU is started with.
+/// Arguments of QEMU.
 pub(crate) struct Start<'a> {
     pub plan: &'a Plan,
     pub mode: Mode,
@@ -177,8 +177,7 @@ impl Options {
     }
 }
 
-/// What a recording says of the guest it was made in: the file `lab.json`. Nothing in it differs between two equal
-/// runs.
+/// Description of a recording's guest: the file `lab.json`. It is equal for two equal runs.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Evidence {
     qemu: String,

@@ -1,10 +1,9 @@
 //! One CPU of the host for each guest in mode exact.
 //!
-//! The emulator runs a guest's timers in the thread of its virtual CPUs, when exactly as many instructions have been
-//! executed as the timer asks for. Its main loop, which every timer wakes, runs those that are due as well: if it comes
-//! first, the interrupt reaches the virtual CPU from outside and ends its turn early, and the run differs from one
-//! where it did not. On one CPU the main loop does not run beside the virtual CPUs. Without this, 1 of 22 pairs of runs
-//! with disks differed.
+//! The emulator runs a guest's timers in the thread of its virtual CPUs, after exactly the number of instructions of
+//! the timer. Its main loop, which every timer wakes, also runs those that are due: if it is first, the interrupt
+//! reaches the virtual CPU from outside and ends its turn early, and the run differs from others. On one CPU the main
+//! loop does not run beside the virtual CPUs. Without this, 1 of 22 pairs of runs with disks differed.
 
 use rustix::thread::CpuSet;
 use std::sync::{Mutex, PoisonError};

@@ -1,13 +1,13 @@
-//! The guest's machine, as far as QEMU has to know it: from a scenario's nodes, CPUs and distances to memory backends,
-//! sockets, and the places of regions that are no ordinary memory.
+//! The guest's machine for QEMU: from a scenario's nodes, CPUs and distances to memory backends, sockets, and the
+//! places of regions of special memory.
 //!
-//! Swap and file systems lie on persistent memory (`memmap=SIZE!ADDR`), because requests to a disk of the host end in
-//! the host's time, which would leak into a guest that is to run the same twice. The recording grows there too, on a
-//! file system without page cache (DAX): otherwise it would take pages of the nodes it is about; the host reads it out
-//! of the file that is the node's memory. All this is additional memory of the last node that has memory, so that
-//! every node has exactly the memory of the scenario; only the page structures of persistent memory, 1/64 of it, are
-//! taken from that node. QEMU's machine `pc` puts memory up to 3 GiB below the devices and the rest from 4 GiB on, in
-//! the order of the nodes, which is also how a scenario's zones are derived.
+//! Swap and file systems are on persistent memory (`memmap=SIZE!ADDR`), because requests to a disk of the host end in
+//! the host's time, which would make two runs of a guest differ. The recording is written there too, on a file system
+//! without page cache (DAX): otherwise it would use pages of the recorded nodes; the host reads it from the file that
+//! backs the node's memory. All this is additional memory of the last node that has memory, so that every node has
+//! exactly the memory of the scenario; only the page structures of persistent memory, 1/64 of it, are taken from that
+//! node. QEMU's machine `pc` puts memory up to 3 GiB below the devices and the rest from 4 GiB on, in the order of the
+//! nodes, which is also how a scenario's zones are derived.
 
 use crate::Refusal;
 use mmtwin_scenario::Scenario;
@@ -25,7 +25,7 @@ const ALIGN: u64 = 2 << 20;
 const GAP: u64 = 2 << 20;
 /// Memory below this belongs to the kernel, and above the end less this to the firmware's tables.
 const EDGE: u64 = 16 << 20;
-/// What a file system needs besides the files, and the part of their size by which it grows.
+/// Overhead of a file system: a fixed part, and a share of the files' size.
 const FILE_SYSTEM: u64 = 32 << 20;
 const FILE_SYSTEM_SHARE: u64 = 16;
 
@@ -50,9 +50,9 @@ pub struct Plan {
     pub regions: Vec<Region>,
 }
 
-/// CPUs as QEMU numbers them: thread by thread, core by core, socket by socket. A socket of the guest is what shares a
-/// last-level cache, because the emulated CPU has one for each socket, and nothing that places memory or tasks asks for
-/// more: the scheduler knows threads, caches and nodes.
+/// CPUs as QEMU numbers them: thread by thread, core by core, socket by socket. A socket of the guest is the set of
+/// CPUs that share a last-level cache, because the emulated CPU has one per socket, and the kernel needs no more to
+/// place memory and tasks: the scheduler uses threads, caches and nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Smp {
     /// CPUs there are.
@@ -76,7 +76,7 @@ pub struct NodePlan {
     pub memory: u64,
     /// Additional bytes that are declared persistent or reserved.
     pub reserved: u64,
-    /// Node whose CPUs are nearest, for memory without CPUs.
+    /// Node with the nearest CPUs, for memory without CPUs.
     pub initiator: Option<u32>,
 }
 
@@ -93,7 +93,7 @@ pub struct PairPlan {
     pub bandwidth: u64,
 }
 
-/// What a region is used for.
+/// Uses of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// The file system of the recording.
@@ -107,13 +107,13 @@ pub enum Use {
 /// A region of persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// What for.
+    /// Its use.
     pub used_for: Use,
     /// Physical address.
     pub address: u64,
     /// Bytes.
     pub size: u64,
-    /// Node whose memory backend holds it.
+    /// Node of its memory backend.
     pub node: u32,
     /// Where in the backend.
     pub offset: u64,
@@ -140,7 +140,7 @@ struct Wanted {
 }
 
 impl Plan {
-    /// The machine for a scenario, with so many bytes for the recording.
+    /// The machine for a scenario, with this many bytes for the recording.
     ///
     /// # Errors
     /// Everything that QEMU cannot give.
@@ -297,7 +297,7 @@ fn hmat(machine: &Machine) -> Vec<PairPlan> {
     pairs.collect()
 }
 
-/// Size of a file system that holds the workload's files, if it has any or looks for some.
+/// Size of a file system that holds the workload's files, if it has any or looks up names.
 fn files(scenario: &Scenario) -> Option<u64> {
     let mut sizes: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for process in &scenario.processes {
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_qemu_cannot_give_is_named() {
+    fn features_that_qemu_lacks_are_named() {
         let node = "[[machine.node]]\nmemory = \"1 GiB\"\ncpus = ";
         let error = |machine: &str| plan(machine, "").expect_err("a refusal");
         let split = error(&format!("threads_per_core = 2\n{node}\"0-3\""));

@@ -47,7 +47,7 @@ impl Qemu {
         self.version.split('.').next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// Starts it in a directory, where its complaints go into the file `stderr`.
+    /// Starts it in a directory, with its standard error in the file `stderr`.
     pub(crate) fn start(&self, options: &[String], directory: &Path, pinned: Option<Pinned>) -> Result<Running, Error> {
         let complaints = directory.join(STDERR);
         let stderr = File::create(&complaints).map_err(|e| Error::io(complaints.display(), e))?;
@@ -66,7 +66,7 @@ impl Qemu {
                 if let Some(cpus) = &cpus {
                     rustix::thread::sched_setaffinity(None, cpus)?;
                 }
-                // The parent may have died before the call: then nobody will send the signal.
+                // The parent may have died before the call: then the signal is never sent.
                 if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::CHILD.into()) }
             });
         }
@@ -90,9 +90,9 @@ impl Running {
         self.child.try_wait().map_err(|e| Error::io("QEMU", e))
     }
 
-    /// What it complained of.
+    /// Its error output.
     pub fn complaints(&self) -> String {
-        // Warnings of features that the host lacks say nothing about a guest that is emulated.
+        // Warnings of features that the host lacks are irrelevant for an emulated guest.
         let text = std::fs::read_to_string(&self.complaints).unwrap_or_default();
         let own = text.lines().filter(|line| !line.contains("warning: "));
         own.map(|line| line.trim_start_matches("qemu-system-x86_64: ")).collect::<Vec<_>>().join("; ")

@@ -1,6 +1,6 @@
-//! What a scenario may ask for, but neither QEMU nor a kernel as it was built can give.
+//! Features of a scenario that QEMU or a built kernel does not support.
 //!
-//! Figures of speed are not refused: the emulator has its own, and what is compared are decisions and counters.
+//! Figures of speed are not refused: the emulator has its own, and only decisions and counters are compared.
 
 use crate::image::OWN_DELAY;
 use crate::plan::{Delay, Plan, Region, Use};
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 /// CPUs that the guest's interrupt controller can address.
 const MAX_CPUS: usize = 255;
-/// Nodes that QEMU knows.
+/// Maximum number of nodes of QEMU.
 const MAX_NODES: usize = 128;
 
-/// What QEMU does not support of a machine, besides the numbers of its CPUs.
+/// Features of a machine that QEMU does not support, besides the numbers of its CPUs.
 pub(crate) fn machine(machine: &Machine) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     if machine.possible_cpus as usize > MAX_CPUS {
@@ -46,14 +46,14 @@ const SETTABLE: [&str; 8] = [
     "numa_balancing.hot_threshold_ms",
 ];
 
-/// True if a key of `[kernel]` is set in a running kernel; others say how the kernel is that runs.
+/// True if a key of `[kernel]` can be set in a running kernel; others describe the running kernel.
 pub fn is_settable(key: &str) -> bool {
     SETTABLE
         .into_iter()
         .any(|known| key.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
-/// Disks whose time no kernel keeps without our own module.
+/// Disks with a latency that no kernel can emulate without our own module.
 pub(crate) fn delays(plan: &Plan, kernel: &Kernel) -> Vec<Refusal> {
     let has = kernel.has_extra(OWN_DELAY);
     let slow = plan.regions.iter().filter(|region| !has && matches!(region.delay, Delay::Exact(_)));
@@ -68,8 +68,7 @@ pub(crate) fn delays(plan: &Plan, kernel: &Kernel) -> Vec<Refusal> {
     slow.map(refuse).collect()
 }
 
-/// What the scenario's kernel has that the kernel to be booted has not. A kernel of the user's own is taken at its
-/// word.
+/// Features of the scenario's kernel that the booted kernel lacks. A kernel of the user is not checked.
 pub(crate) fn kernel(scenario: &Scenario, kernel: &Kernel) -> Vec<Refusal> {
     let Some(bundle) = &kernel.bundle else { return Vec::new() };
     let release = &scenario.kernel.release;

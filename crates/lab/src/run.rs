@@ -27,16 +27,16 @@ pub struct Lab {
 /// A run of a scenario on a real kernel. The seed is the scenario's.
 #[derive(Clone, Debug)]
 pub struct Job<'a> {
-    /// What is run.
+    /// The program or scenario to run.
     pub scenario: &'a Scenario,
     /// On which kernel.
     pub kernel: &'a Kernel,
     /// How the guest's CPUs run.
     pub mode: Mode,
-    /// A static executable that runs in the guest as `/agent /scenario.json OUT`, in the directory where the
-    /// workload's files belong, with `MMTWIN_ARM=lab` in its environment. Status 0 is success, 5 that memory ran out
-    /// and results say so; what it leaves in the empty directory OUT becomes the recording, and what it writes to
-    /// standard error the message of a failure.
+    /// A static executable that runs in the guest as `/agent /scenario.json OUT`, in the directory where the workload's
+    /// files belong, with `MMTWIN_ARM=lab` in its environment. Status 0 is success, 5 that memory ran out, with that in
+    /// the results; files that it leaves in the empty directory OUT become the recording, and its standard error the
+    /// message of a failure.
     pub agent: &'a Path,
     /// More files for the guest.
     pub extra: &'a [Extra],
@@ -53,16 +53,16 @@ pub struct Job<'a> {
 /// A file for the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extra {
-    /// Where it goes.
+    /// Its path in the guest.
     pub path: String,
-    /// Where it comes from.
+    /// The file on the host.
     pub from: PathBuf,
 }
 
-/// How far a guest is.
+/// Progress of a guest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress<'a> {
-    /// What it does.
+    /// Its stage.
     pub stage: Stage,
     /// Time since its start.
     pub elapsed: Duration,
@@ -70,10 +70,10 @@ pub struct Progress<'a> {
     pub line: Option<&'a str>,
 }
 
-/// What a run took.
+/// Times of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// What executed the guest.
+    /// Accelerator of the guest.
     pub accelerator: Accelerator,
     /// Time to the start of the agent.
     pub boot: Duration,
@@ -85,12 +85,12 @@ pub struct Outcome {
 
 /// Room for the guest's image and its console.
 const IMAGE_ROOM: u64 = 64 << 20;
-/// Time between two looks at a guest.
+/// Interval between checks of a guest.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs a scenario, and leaves its recording. `progress` is called when something changed, and once a second. When
 /// `stop` becomes true, the guest is killed. Whatever happens, no process and no file of the guest is left, and the
-/// output is there only if the run went well.
+/// output exists only if the run succeeded.
 ///
 /// # Errors
 /// Everything in [`Error`].
@@ -100,7 +100,7 @@ pub fn run(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Outcome, Error> {
-    // A signal from the terminal goes to our helpers too, whose failure then is not what happened.
+    // A signal from the terminal also ends our helpers, whose failure is not the cause then.
     one(lab, job, stop, progress).map_err(|e| if stop.load(Ordering::Relaxed) { Error::Interrupted } else { e })
 }
 

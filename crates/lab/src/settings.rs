@@ -1,5 +1,5 @@
-//! What is written into the running kernel before the workload starts: the scenario's sysctls, the tunables of the
-//! NUMA scanner, huge pages, and which LRU is used.
+//! Settings written into the running kernel before the workload starts: the scenario's sysctls, the tunables of the
+//! NUMA scanner, huge pages, and the kind of LRU.
 
 use mmtwin_scenario::Scenario;
 use serde_json::Value;
@@ -31,11 +31,11 @@ pub(crate) fn settings(scenario: &Scenario) -> Vec<Setting> {
         set(format!("/sys/kernel/debug/sched/numa_balancing/{name}"), value.to_string());
     }
     let sysctls = serde_json::to_value(&kernel.sysctl).unwrap_or_default();
-    // Writing a percentage of dirty memory would undo the bytes that stand for it.
+    // Writing a percentage of dirty memory would reset the bytes that replace it.
     let counts = |(name, _): &(&String, &Value)| !kernel.sysctl.is_replaced(name);
     for (name, value) in sysctls.as_object().into_iter().flatten().filter(counts) {
         let text = match value {
-            // What the kernel computes itself.
+            // Values that the kernel computes itself.
             Value::String(_) | Value::Null => continue,
             Value::Array(list) => list.iter().map(Value::to_string).collect::<Vec<_>>().join(" "),
             number => number.to_string(),

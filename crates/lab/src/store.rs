@@ -1,4 +1,4 @@
-//! Files of the host that a running guest uses: they are in memory where there is room, and gone afterwards.
+//! Files of the host that a running guest uses: they are in memory if there is room, and removed afterwards.
 
 use crate::Error;
 use crate::plan::{Plan, Region, Use};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Where the directory of a guest lies if it is to be in memory.
+/// Place of a guest's directory in memory.
 const MEMORY: &str = "/dev/shm";
 /// How its name begins; the number of the process follows.
 const PREFIX: &str = "mmtwin-lab-";
 
-/// A directory for one guest, with room for so many bytes.
+/// A directory for one guest, with room for this many bytes.
 pub(crate) fn directory(needed: u64) -> Result<TempDir, Error> {
     sweep(Path::new(MEMORY));
     let place = if free(Path::new(MEMORY)).is_some_and(|free| free > needed) {
@@ -35,7 +35,7 @@ fn sweep(place: &Path) {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            // Of another user, or swept by somebody else meanwhile.
+            // Of another user, or removed by another process meanwhile.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -46,7 +46,7 @@ fn free(place: &Path) -> Option<u64> {
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Bytes of memory that programs can get without swapping.
+/// Bytes of memory that programs can allocate without swapping (`MemAvailable`).
 pub(crate) fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -75,7 +75,7 @@ pub(crate) fn memory(plan: &Plan, path: &Path) -> Result<(), Error> {
         Err(error) => return Err(Error::io(path.display(), error)),
     }
     plan.regions.iter().try_for_each(|region| match region.used_for {
-        // A journal would protect a recording that nobody mounts again.
+        // A journal is useless for a recording that is not mounted again.
         Use::Recording => file_system(region, path, &["-O", "^has_journal"]),
         Use::Files => file_system(region, path, &[]),
         Use::Swap => Ok(()),
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_of_dead_processes_go() {
+    fn directories_of_dead_processes_are_removed() {
         let place = tempfile::tempdir().expect("directory");
         // The highest number of a process is 2^22.
         for name in [format!("{PREFIX}9999999-a"), format!("{PREFIX}{}-a", std::process::id()), "other".into()] {

@@ -1,6 +1,6 @@
-//! Files and swap on devices that take their time, used by a scenario's own workload: what a request waits for are the
-//! guest's timers, so that two runs in mode exact are equal byte by byte. Without QEMU 9, the kernels or the agent,
-//! which `make lab` sets up, the tests say that they are skipped.
+//! Files and swap on devices with latency, used by a scenario's own workload: requests wait for the guest's timers, so
+//! that two runs in mode exact are equal byte by byte. Without QEMU 9, the kernels or the agent, which `make lab` sets
+//! up, the tests report that they are skipped.
 
 use crate::common::Guest;
 use mmtwin_event::{CounterRow, Event, Sink};
@@ -88,7 +88,7 @@ impl Sink for Seen {
 /// The tests take turns: each keeps as many CPUs busy as it has guests.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Runs the scenario so often at the same time. `None`: something is missing, which has been said.
+/// Runs the scenario this many times in parallel. `None`: a part is missing, which was reported.
 fn runs(release: &str, sets: &[&str], directory: &Path, count: usize) -> Option<Vec<PathBuf>> {
     let guest = Guest::new(release, Mode::Exact)?;
     let sets: Vec<String> =
@@ -120,7 +120,8 @@ fn two_runs_are_equal(release: &str) {
     let directory = tempfile::tempdir().expect("directory");
     let Some(outputs) = runs(release, &[], &directory.path().join("two"), 2) else { return };
     if let Some(name) = different(&outputs[0], &outputs[1]) {
-        // The emulator has a race of its own (see pinned.rs in mmtwin-lab): a third run says which of the two it met.
+        // The emulator has a race of its own (see pinned.rs in mmtwin-lab): a third run shows which of the two it has
+        // affected.
         eprintln!("{release}: {} differs, once more", name.display());
         let Some(third) = runs(release, &[], &directory.path().join("third"), 1) else { return };
         let differences = outputs.iter().map(|output| different(output, &third[0]));
@@ -155,7 +156,7 @@ fn synchronous_devices_are_memory_itself() {
     assert_eq!(seen.vmstat["swap_ra"], 0, "nothing is read ahead from a device that is as fast as memory");
 }
 
-/// Reads of single pages here and there of a file that nobody has read, one after another.
+/// Reads of single pages at distant places of a file that was not read before, one after another.
 const READS: &str = r#"
 [machine]
 preset = "lab-4n"
@@ -198,7 +199,7 @@ fn read_takes(release: &str, sets: &[&str], directory: &Path) -> Option<f64> {
     Some(took)
 }
 
-/// Microseconds of latency that are asked of a disk, and measured.
+/// Microseconds of latency of a disk: requested, and measured.
 fn disk_is_as_slow_as_asked(release: &str, asked: &[f64], directory: &Path) {
     let Some(memory) = read_takes(release, &[], directory) else { return };
     for asked in asked {
@@ -211,14 +212,14 @@ fn disk_is_as_slow_as_asked(release: &str, asked: &[f64], directory: &Path) {
 }
 
 #[test]
-fn a_disk_is_as_slow_as_asked() {
+fn a_disk_has_the_requested_latency() {
     let directory = tempfile::tempdir().expect("directory");
     disk_is_as_slow_as_asked("6.12", &[1000.0], directory.path());
 }
 
 #[test]
 #[ignore = "guests that take long: make lab-again"]
-fn a_disk_is_as_slow_as_asked_on_every_kernel() {
+fn a_disk_has_the_requested_latency_on_every_kernel() {
     let directory = tempfile::tempdir().expect("directory");
     for release in ["6.1", "6.12"] {
         disk_is_as_slow_as_asked(release, &[150.0, 1000.0, 2500.0], directory.path());

@@ -1,4 +1,4 @@
-//! Boots real kernels. Without QEMU or without the kernels, which `make lab` sets up, the tests say that they are
+//! Boots real kernels. Without QEMU or without the kernels, which `make lab` sets up, the tests report that they are
 //! skipped.
 
 use crate::common::Guest;
@@ -27,7 +27,7 @@ cpus = "6-7"
 memory = "256 MiB"
 "#;
 
-/// Stands for the agent: leaves what the kernel says of its nodes and settings.
+/// Stands for the agent: writes the kernel's nodes and settings.
 const LISTING: &str = r#"#!/bin/sh
 for node in /sys/devices/system/node/node*; do
     to=$2/${node##*/}
@@ -49,7 +49,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// What a test needs, or a word about what is missing.
+    /// Files for a test, or a message on missing ones.
     fn new(kernel: &str, mode: Mode) -> Option<Bench> {
         let directory = tempfile::tempdir().expect("directory");
         Guest::bare(kernel, mode).map(|guest| Bench { guest, directory })
@@ -169,7 +169,7 @@ fn two_exact_runs_are_equal_byte_by_byte() {
 const ONE_NODE: &str = "[machine]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"";
 
 #[test]
-fn failures_say_what_happened_and_leave_nothing() {
+fn failures_have_a_message_and_leave_no_files() {
     let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
     let scenario = scenario(ONE_NODE, "6.1", "");
     let fail = |agent: &str, seconds| {
@@ -197,7 +197,7 @@ fn failures_say_what_happened_and_leave_nothing() {
 }
 
 #[test]
-fn what_cannot_run_is_refused_before_it_starts() {
+fn impossible_runs_are_refused_before_they_start() {
     let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
     let refuse = |scenario: &Scenario| bench.run(scenario, LISTING, "rec").expect_err("an error");
     let other = refuse(&scenario(ONE_NODE, "6.12", ""));
@@ -210,7 +210,7 @@ fn what_cannot_run_is_refused_before_it_starts() {
 }
 
 #[test]
-fn what_qemu_refuses_is_told_in_its_words() {
+fn errors_of_qemu_are_passed_on() {
     let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
     // QEMU's table of latencies has 16 bits for each.
     let machine = TIERS.replace("10 = \"80 ns\"", "10 = \"1 ns\"").replace("28 = \"300 ns\"", "28 = \"200 us\"");

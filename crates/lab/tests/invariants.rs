@@ -1,5 +1,6 @@
-//! Boots real kernels under memory pressure and NUMA balancing, and holds sums of events against the kernel's counters,
-//! as `report` does. What is missing (QEMU, the kernels, the agent) is named, and the tests say that they are skipped.
+//! Boots real kernels under memory pressure and NUMA balancing, and compares sums of events with the kernel's counters,
+//! as `report` does. Missing parts (QEMU, the kernels, the agent) are named, and the tests report that they are
+//! skipped.
 
 use crate::common::Guest;
 use mmtwin_analysis::Analysis;
@@ -8,7 +9,7 @@ use mmtwin_report::model::{Body, Cell};
 use mmtwin_report::tables;
 use std::collections::BTreeMap;
 
-/// More files and memory than the nodes hold, a cgroup that reads more than it may keep, and threads on both nodes
+/// More files and memory than the nodes have, a cgroup that reads more than it may keep, and threads on both nodes
 /// whose memory is on the first.
 const PRESSED: &str = r#"
 [machine]

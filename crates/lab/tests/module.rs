@@ -1,5 +1,5 @@
-//! Work of a kernel module in guests: pages, vmalloc areas, and modules that come and go. What is missing (QEMU, the
-//! kernels, the module, the agent) is named, and the tests say that they are skipped.
+//! Work of a kernel module in guests: pages, vmalloc areas, and modules that are loaded and unloaded. Missing parts
+//! (QEMU, the kernels, the module, the agent) are named, and the tests report that they are skipped.
 
 use crate::common::Guest;
 use mmtwin_event::results::{ActionResult, PhaseResult, Results};
@@ -9,7 +9,7 @@ use mmtwin_lab::Mode;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A guest that has the module; `None`: something is missing, which has been said.
+/// A guest with the module; `None`: a part is missing, which was reported.
 fn guest(release: &str, mode: Mode) -> Option<Guest> {
     let guest = Guest::new(release, mode)?;
     let module = guest.kernel.modules.as_ref().map(|modules| modules.join("extra/mmtwin.ko"));
@@ -68,8 +68,8 @@ impl Sink for Seen {
 }
 
 impl Seen {
-    /// What a counter of a node grew by in a phase, from the boundary before it to the one after: the first sample after
-    /// a phase's end, for which the next phase waits. The last one before a phase may be read while it already runs.
+    /// Increase of a node's counter in a phase, from the boundary before it to the one after: the first sample after a
+    /// phase's end, for which the next phase waits. The last one before a phase may be read while it already runs.
     fn delta(&self, node: usize, name: &str, phases: &[PhaseResult], index: usize) -> u64 {
         let values = &self.nodes[&(node.to_string(), name.to_string())];
         let boundary = |end: u64| values.iter().find(|(at, _)| *at >= end).expect("a sample of the boundary").1;
@@ -153,7 +153,7 @@ fn pages_are_counted_where_they_are_allocated() {
         let of = |node| names.map(|name| seen.delta(node, name, &results.phases, index));
         eprintln!("{}: {} operations, {names:?} {:?} {:?}", phase.phase, only(phase).operations, of(0), of(1));
     }
-    // What else runs in a guest allocates pages too.
+    // Other programs of a guest allocate pages too.
     let check = |phase: usize, node: usize, name: &str, wanted: u64| {
         let delta = seen.delta(node, name, &results.phases, phase);
         let most = wanted + wanted / 50 + 2000;
@@ -224,7 +224,7 @@ fn areas_are_purged_per_node_on_the_newer_kernel() {
     eprintln!("{passes} passes, {areas} areas, {calls} calls");
     // A pass calls once per node with areas; there are four nodes.
     assert!(passes > 0 && calls > 0 && calls <= 4 * (passes + 1));
-    // What is not purged at the end is less than what starts a purge, and what came while the last one ran.
+    // Pages not purged at the end are fewer than those that start a purge, plus those freed during the last one.
     assert!((4 * FREED - 4 * 24_576..=4 * FREED + 10_000).contains(&areas), "{areas} of {}", 4 * FREED);
 }
 
@@ -284,7 +284,7 @@ fn two_exact_runs_are_equal_byte_by_byte() {
 
 #[test]
 #[ignore = "guests that take long: make lab-again"]
-fn modules_that_come_and_go_purge_areas() {
+fn loading_and_unloading_modules_purges_areas() {
     let cycle = "[[process]]\nname = \"cycle\"\n[[process.phase]]\n[[process.phase.action]]\nkind = \"module-cycle\"\n\
                  name = \"xfs\"\ncount = 5\n";
     let older = guest("6.1", Mode::Smp).map(|guest| (guest, "[run]\nevents = []\n"));

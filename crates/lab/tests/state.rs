@@ -1,5 +1,5 @@
-//! What the module shows of a guest when its workload begins is what the kernel counts. What is missing (QEMU, the
-//! kernels, the module, the agent) is named, and the test says that it is skipped.
+//! The module's state of a guest at the start of its workload equals the kernel's counters. Missing parts (QEMU, the
+//! kernels, the module, the agent) are named, and the test reports that it is skipped.
 
 use crate::common::Guest;
 use mmtwin_event::counters::{self, Run};
@@ -49,7 +49,7 @@ count = 2048
 sample = "0 s"
 "#;
 
-/// Pages that CPUs have put somewhere and not yet counted, or that came between two files of the state.
+/// Pages in differentials of CPUs, or changed between the reads of two files of the state.
 const MARGIN: u64 = 250;
 
 #[test]

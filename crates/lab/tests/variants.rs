@@ -1,5 +1,5 @@
-//! Kernels with one patch reverted: how their sources are edited, and that the change is really not in them. What is
-//! missing (perl, QEMU, the kernels, the agent) is named, and the tests say that they are skipped.
+//! Kernels with one patch reverted: how their sources are edited, and that the change is really not in them. Missing
+//! parts (perl, QEMU, the kernels, the agent) are named, and the tests report that they are skipped.
 
 use crate::common::Guest;
 use mmtwin_event::vocabulary::PurgeVmapAreaLazy;
@@ -35,7 +35,7 @@ static void count(int n)
 }
 "#;
 
-/// Edits a text; the new one, or what the script says.
+/// Edits a text; returns the new one, or the script's error.
 fn edit(text: &str, arguments: &[&str]) -> Option<Result<String, String>> {
     let directory = tempfile::tempdir().expect("directory");
     let file = directory.path().join("a.c");
@@ -69,7 +69,7 @@ fn one_statement_of_one_function_is_edited() {
 }
 
 #[test]
-fn what_does_not_fit_exactly_once_is_refused() {
+fn an_edit_that_does_not_match_exactly_once_is_refused() {
     let Some(twice) = edit(SOURCE, &["count", "again"]) else { return };
     assert_eq!(twice, Err("a.c: count(): 2 statements with `again`, not one".into()));
     let error = |arguments: &[&str]| edit(SOURCE, arguments).expect("perl").expect_err("an error");
@@ -96,7 +96,7 @@ impl Sink for Seen {
     }
 }
 
-/// What was seen on a kernel, and calls of `purge_vmap_node`. `None`: something is missing, which has been said.
+/// Results on a kernel, and calls of `purge_vmap_node`. `None`: a part is missing, which was reported.
 fn operations(name: &str, release: &str) -> Option<(Seen, u64)> {
     let guest = Guest::new(name, Mode::Smp)?;
     assert_eq!(guest.kernel.bundle.as_deref(), Some(release));

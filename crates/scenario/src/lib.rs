@@ -1,4 +1,4 @@
-//! The scenario file: what a machine, a kernel and a workload are, and how a scenario says it.
+//! The scenario file: types of a machine, a kernel and a workload, and their text form.
 //!
 //! A [`Scenario`] has everything filled in; the three arms read it and the manifest of a recording carries it.
 
@@ -31,7 +31,7 @@ pub use written::Written;
 /// A resolved scenario: nothing is left to default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What it shows, in a line; may be empty.
+    /// Its subject, in a line; may be empty.
     pub title: String,
     /// The machine.
     pub machine: Machine,

@@ -41,8 +41,8 @@ impl Scenario {
     }
 
     /// A hash of everything that decides what a run does: equal scenarios have equal hashes on every machine. The
-    /// title, the machine's name and where its figures come from do not count, nor does the seed: runs of one scenario
-    /// with several seeds are compared. Hexadecimal, BLAKE3.
+    /// title, the machine's name and the provenance of its figures do not count, nor does the seed: runs of one
+    /// scenario with several seeds are compared. Hexadecimal, BLAKE3.
     pub fn hash(&self) -> String {
         let mut decisive = self.clone();
         decisive.title.clear();

@@ -1,5 +1,5 @@
-//! Published figures: `scenarios/published/NAME/published.toml`. They are data; each row says by which overrides of
-//! `scenario.toml` beside it the run is made that it is compared with.
+//! Published figures: `scenarios/published/NAME/published.toml`. They are data; each row has the overrides of
+//! `scenario.toml` beside it for the run that it is compared with.
 
 use crate::check::Check;
 use crate::tree::{self, Fault, Faults, Sources};
@@ -11,14 +11,14 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// What was measured.
+    /// The measured quantity.
     pub title: String,
     /// Where it was published, on which machine.
     pub source: String,
-    /// What a reader of the comparison must know.
+    /// Notes on the comparison.
     #[serde(default)]
     pub note: String,
-    /// What the values of rows are.
+    /// Kind of the rows' values.
     #[serde(rename = "metric")]
     pub metrics: Vec<Metric>,
     /// Rows.
@@ -33,16 +33,16 @@ pub struct Published {
     /// Rows that are compared with each other.
     #[serde(default, rename = "pair")]
     pub pairs: Vec<Pair>,
-    /// What a reader of the pairs must know.
+    /// Notes on the pairs.
     #[serde(default)]
     pub pairs_note: String,
     /// Parameters of the workload that were fixed on rows; those of the machine are in its file.
     #[serde(default, rename = "parameter")]
     pub parameters: Vec<Parameter>,
-    /// Rows whose order is told.
+    /// Rows whose order is reported.
     #[serde(default, rename = "order")]
     pub orders: Vec<Ordered>,
-    /// Pairs of rows of many runs, of which the change is told as far as chance lets it be known.
+    /// Pairs of rows of many runs, whose change is reported with its interval.
     #[serde(default, rename = "trial")]
     pub trials: Vec<Trial>,
     /// Tables as they were published, whose lines are metrics and whose columns are rows of this file.
@@ -51,7 +51,7 @@ pub struct Published {
     /// How near the metrics of layouts are to be.
     #[serde(default, rename = "bar")]
     pub bars: Vec<Bar>,
-    /// Changes of which the part of one thing is told.
+    /// Changes of which the part of one cause is reported.
     #[serde(default, rename = "share")]
     pub shares: Vec<Shared>,
     /// Quantities of the model that these figures do not fix, one sentence each.
@@ -71,7 +71,7 @@ pub struct Metric {
     pub unit: String,
     /// Which values are better.
     pub better: Better,
-    /// The row whose value fixes the unit: values of the twin are multiplied so that this one is met.
+    /// The row whose value fixes the unit: values of the twin are multiplied so that this one is matched.
     #[serde(default)]
     pub scaled_on: Option<String>,
     /// Runs differ from the published ones, so that only pairs of rows can be compared.
@@ -146,7 +146,7 @@ pub struct Values {
     pub values: Vec<f64>,
 }
 
-/// Two rows, of which the ratio and the gain are told.
+/// Two rows, of which the ratio and the gain are reported.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
@@ -166,7 +166,7 @@ pub struct Pair {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// What it is.
+    /// Its meaning.
     pub name: String,
     /// Key of the row that it was fixed on.
     pub row: String,
@@ -200,7 +200,7 @@ pub struct Trial {
     pub published: f64,
 }
 
-/// A published table whose lines are metrics; a metric that is a line of one is told there only.
+/// A published table whose lines are metrics; a metric that is a line of one is reported there only.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
@@ -234,7 +234,7 @@ pub struct Bar {
     pub rows: Vec<String>,
 }
 
-/// What part of a change goes back to one thing: from one row to another, and that one without the thing.
+/// Part of a change due to one cause: from one row to another, and that one without the cause.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shared {

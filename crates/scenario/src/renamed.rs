@@ -1,5 +1,5 @@
-//! Keys and words that have another name now. An old one is refused with the new one, [`migrate`] rewrites a file, and
-//! what an old recording says is read.
+//! Keys and words that were renamed. An old one is refused with the new one, [`migrate`] rewrites a file, and old
+//! recordings are read.
 
 use crate::tree::{self, Faults, Node, Place, Sources, Table, Value};
 
@@ -28,23 +28,23 @@ const WORDS: [(&str, &str, &str); 6] = [
     ("writeback_pages", "keep-throttle-batch", "throttle-on-writeback"),
 ];
 
-/// What to do about an old name.
+/// Treatment of an old name.
 pub(crate) fn help(new: &str) -> String {
     format!("it is called `{new}` now: `mmtwin scenario migrate FILE` rewrites a file")
 }
 
-/// The new name of a key, if it is one of those that are known where it stands.
+/// The new name of a key, if it is known at that place.
 pub(crate) fn key(old: &str, known: &[&'static str]) -> Option<&'static str> {
     KEYS.iter().find(|(known, _)| *known == old).map(|(_, new)| *new).filter(|new| known.contains(new))
 }
 
-/// What to do about a key that is no more, where one that stands for it is known.
+/// Treatment of a removed key, if its replacement is known at that place.
 pub(crate) fn gone(old: &str, known: &[&'static str]) -> Option<String> {
     let rules = old == "rules" && known.contains(&"period_adaptation");
     rules.then(|| "each rule is a key of its own now: take `release`, or give those keys".into())
 }
 
-/// The new form of a word, if it is one of those that are known where it stands.
+/// The new form of a word, if it is known at that place.
 pub(crate) fn word(old: &str, known: &[&'static str]) -> Option<&'static str> {
     WORDS.iter().find(|(_, known, _)| *known == old).map(|(_, _, new)| *new).filter(|new| known.contains(new))
 }
@@ -95,7 +95,7 @@ fn of_word(key: &str, old: &str) -> Option<&'static str> {
 /// how many names were rewritten. `name` is what messages call the file.
 ///
 /// # Errors
-/// If the text is no TOML.
+/// If the text is not TOML.
 pub fn migrate(name: &str, text: &str) -> Result<(String, usize), Faults> {
     let mut sources = Sources::default();
     let source = sources.add_user(name, text);

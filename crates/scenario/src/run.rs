@@ -20,8 +20,8 @@ pub struct Run {
     /// Trace events to record: EVENT or SYSTEM:EVENT with * and ?.
     #[serde(default)]
     pub events: Vec<String>,
-    /// Ring buffer of a CPU for events, on a kernel; absent: by the machine's memory. What fits into a quarter of it is
-    /// read when the workload has ended, and does not take memory meanwhile.
+    /// Ring buffer of a CPU for events, on a kernel; absent: by the machine's memory. Events that fit into a quarter of
+    /// it are read when the workload has ended, and take no memory meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
     /// Counters to record, by name with * and ?.

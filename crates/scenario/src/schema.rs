@@ -15,7 +15,7 @@ pub fn schema() -> Value {
     for table in ["machine", "kernel"] {
         layered.extend(schema.pointer(&format!("/properties/{table}/$ref")).and_then(Value::as_str).map(definition));
     }
-    // What is layered is so with everything in it, except the elements of lists: those are given whole.
+    // A layered table is layered with all its members, except the elements of lists, which are given whole.
     let mut done = 0;
     while let Some(name) = layered.get(done).cloned() {
         done += 1;

@@ -1,13 +1,13 @@
 //! Keys of the machine and the kernel that a scenario, or a `--set`, gives itself, where presets and bundles give the rest.
 //!
-//! An arm that cannot do what a key asks for refuses it at its place, but only there: a bundle says what a kernel has,
-//! whoever runs it. A machine or kernel that is spelled out, as a recording has it, gives what differs from its
-//! bundle.
+//! An arm that does not support the value of a key refuses it at its place, but only there: a bundle describes a kernel
+//! for all arms. For a machine or kernel that is given in full, as in a recording, the keys that differ from its bundle
+//! count.
 
 use crate::tree::{Fault, Node, Sources, Value};
 use std::collections::BTreeMap;
 
-/// Keys of plain values with their places. They say nothing of what a scenario is: two are always equal.
+/// Keys of plain values with their places. They are no part of a scenario's content: two are always equal.
 #[derive(Clone, Debug, Default)]
 pub struct Written(BTreeMap<String, Fault>);
 
@@ -23,7 +23,7 @@ impl Written {
         self.0.keys().map(String::as_str)
     }
 
-    /// What is wrong with a key, with its place; `None` if the scenario does not give it.
+    /// The fault of a key, with its place; `None` if the scenario does not give the key.
     pub fn fault(&self, key: &str, message: String, help: &str) -> Option<Fault> {
         let mut fault = self.0.get(key)?.clone();
         (fault.message, fault.help) = (message, Some(help.into()));
@@ -73,7 +73,7 @@ mod tests {
         "[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"6.1\"\n[kernel.sysctl]\n\"vm.swappiness\" = 60\n";
 
     #[test]
-    fn what_bundles_say_is_not_written() {
+    fn values_of_bundles_are_not_written() {
         let sets = ["kernel.hz=100".to_string()];
         let scenario = parse("s.toml", TEXT, Path::new(""), &sets).expect("a scenario");
         let keys: Vec<&str> = scenario.written.keys().collect();
@@ -88,10 +88,10 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_spelled_out_only_differences_are() {
+    fn of_a_kernel_given_in_full_only_differences_are() {
         let scenario = parse("s.toml", TEXT, Path::new(""), &["kernel.hz=100".into()]).expect("a scenario");
         let again = from_json(&scenario.to_json()).expect("the same scenario");
-        assert_eq!(again.written.keys().next(), None, "a recording does not say who gave a key");
+        assert_eq!(again.written.keys().next(), None, "a recording does not have the source of a key");
         let text = scenario.to_toml();
         let set = ["kernel.sysctl.vm.swappiness=60".to_string()];
         let again = parse("s.toml", &text, Path::new(""), &set).expect("the same scenario");

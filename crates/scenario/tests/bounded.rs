@@ -1,4 +1,4 @@
-//! What is done to hostile files, within limits of memory and time: a program of its own, whose allocator counts.
+//! Hostile files are processed within limits of memory and time: a program of its own, with a counting allocator.
 
 mod fuzz;
 mod limits;

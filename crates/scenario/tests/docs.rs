@@ -8,7 +8,7 @@ fn document() -> String {
         .expect("the document")
 }
 
-/// Fenced blocks: what stands behind the fence, and the text.
+/// Fenced blocks: the info string after the fence, and the text.
 fn blocks(document: &str) -> Vec<(&str, String)> {
     let mut blocks: Vec<(&str, String)> = Vec::new();
     let mut open = false;

@@ -1,4 +1,4 @@
-//! Every file that comes with mmtwin can be read, and says where its figures come from.
+//! Every file of mmtwin can be read and has the provenance of its figures.
 
 use mmtwin_scenario::machine::Provenance;
 use mmtwin_scenario::published::Published;

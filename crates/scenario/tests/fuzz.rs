@@ -123,7 +123,7 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// What is accepted reads back equal; what is refused says where.
+/// Accepted texts read back equal; refused ones have a fault with its place.
 fn sound(result: Result<Scenario, Faults>) {
     match result {
         Ok(scenario) => {
@@ -142,7 +142,7 @@ fn sound(result: Result<Scenario, Faults>) {
     }
 }
 
-/// Rounds of damage to texts; `read` gets the damaged text, that of which it was made, and its path.
+/// Rounds of damage to texts; `read` is called with the damaged text, the original, and its path.
 fn rounds(target: &str, texts: &[(PathBuf, String)], mut read: impl FnMut(&str, &Path) -> Result<Scenario, Faults>) {
     let seed = number("MMTWIN_FUZZ_SEED", 1);
     let (mut accepted, rounds) = (0, number("MMTWIN_FUZZ_ROUNDS", 1000).div_ceil(10));

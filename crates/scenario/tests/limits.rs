@@ -214,7 +214,7 @@ fn texts_that_are_deep_long_or_wrong_all_over() {
     ] {
         assert_ne!(whole(&deep), "no fault");
     }
-    // More faults than anybody reads, each of which would be looked for in a long text.
+    // More faults than a user can read, each of which would be searched for in a long text.
     let found = of(&"[[process]]\nthredas = 4\n".repeat(20_000));
     assert!(found.lines().count() < 700, "{} lines", found.lines().count());
     says(&found, "there may be more faults: correct these first");

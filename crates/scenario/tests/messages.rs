@@ -205,7 +205,7 @@ fn parameters_of_a_design() {
 }
 
 #[test]
-fn a_parameter_of_the_bundle_gives_way_to_a_design_without_it() {
+fn a_parameter_of_the_bundle_is_dropped_for_a_design_without_it() {
     let text = format!("{MACHINE}[kernel]\nrelease = \"4.13\"\n");
     let sets = ["kernel.vmstat.numa_counters=off".to_string()];
     let scenario = parse("s.toml", &text, Path::new(""), &sets).expect("overstep of the bundle is dropped");

@@ -9,7 +9,7 @@ fn read(text: &str, sets: &[String]) -> Result<Scenario, Faults> {
     parse("s.toml", text, Path::new(""), sets)
 }
 
-/// Faults have a message and a file; what reads again is equal.
+/// Faults have a message and a file; texts that are read again are equal.
 fn sound(result: Result<Scenario, Faults>) -> Result<(), TestCaseError> {
     match result {
         Ok(scenario) => {
@@ -142,7 +142,7 @@ proptest! {
                 0 => { text.splice(at..at, insert.chars()); }
                 1 => { text.remove(at); }
                 2 => { text.swap(at, to); }
-                // A piece is repeated elsewhere: tables and keys come twice.
+                // A piece is repeated elsewhere: tables and keys occur twice.
                 _ => {
                     let piece: Vec<char> = text[at..(at + 40).min(text.len())].to_vec();
                     text.splice(to..to, piece);

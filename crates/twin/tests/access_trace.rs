@@ -1,4 +1,4 @@
-//! Access traces: replayed touch by touch, through the same faults and lists as every touch.
+//! Access traces: replayed access by access, through the same faults and lists as every access.
 
 use crate::common::scenario::{Finished, ran_explicitly, replayed};
 use mmtwin_event::results::Ending;
@@ -6,7 +6,7 @@ use mmtwin_scenario::program;
 use mmtwin_twin::workload::trace::{Trace, TraceError};
 use std::path::Path;
 
-/// One CPU with less memory than is touched, and swap that is memory.
+/// One CPU with less memory than is accessed, and swap that is memory.
 const SMALL: &str = "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"256 MiB\"\n\
     [machine.swap]\nsize = \"1 GiB\"\nsynchronous = true\nlatency = \"0 ns\"\nbandwidth = \"10 GB/s\"\n\
     [kernel]\nrelease = \"6.1\"\nthp = \"never\"\nsysctl = { \"kernel.numa_balancing\" = 0 }\n\
@@ -24,7 +24,7 @@ fn counters(run: &Finished) -> Vec<u64> {
 }
 
 #[test]
-fn a_trace_is_what_the_same_touches_are() {
+fn a_trace_equals_the_same_accesses() {
     let of = |region: &str, rest: &str| {
         format!("[[process.phase.access]]\nregion = \"{region}\"\nthink = \"0 s\"\n{rest}\n")
     };
@@ -53,7 +53,7 @@ fn a_trace_is_what_the_same_touches_are() {
 }
 
 #[test]
-fn touches_come_at_their_times() {
+fn accesses_are_made_at_their_times() {
     let config = SMALL.replace("pin = true", "threads = 2\npin = true").replace("\"0\"", "\"0-1\"");
     let touches = [(0, 1000, 0), (70_000, 1001, 1), (90_000, 1000, 2), (100_000_000, 1001, 3), (100_000_100, 1000, 4)];
     let run = replayed(&config, touches.map(|(at, pid, page)| (at, pid, page, true)));
@@ -71,7 +71,7 @@ fn touches_come_at_their_times() {
 }
 
 #[test]
-fn a_run_that_ends_before_its_trace_says_so() {
+fn a_run_that_ends_before_its_trace_has_a_note() {
     let config = SMALL.replace("[run]\n", "[run]\nduration = \"1 s\"\n");
     let run = replayed(&config, [(0, 1000, 0, true), (900_000_000, 1000, 1, true), (1_100_000_000, 1000, 2, true)]);
     assert_eq!(run.results.ending, Ending::TimeUp);
@@ -80,7 +80,7 @@ fn a_run_that_ends_before_its_trace_says_so() {
 }
 
 #[test]
-fn what_a_scenario_does_not_have_is_refused() {
+fn keys_absent_from_a_scenario_are_refused() {
     let busy = "[[process]]\nname = \"two\"\n[[process.region]]\nname = \"heap\"\nsize = \"4 KiB\"\n\
                 [[process.phase]]\nduration = \"1 s\"\n";
     let text = format!("{SMALL}{busy}");

@@ -37,12 +37,13 @@ fn of(run: &Finished, cgroup: &str, name: &str) -> u64 {
 }
 
 #[test]
-fn above_high_a_task_reclaims_its_own_and_nobody_ends() {
+fn above_high_a_task_reclaims_its_own_and_no_process_is_killed() {
     let cgroup = "[[cgroup]]\nname = \"/a\"\nmemory.high = \"32 MiB\"\n";
     let run = ran(&format!("{}{}", machine(cgroup), reader("/a", 128, "1 us")));
     let count = |name: &str| run.counter("vmstat", "", name);
     assert_eq!(run.results.ending, Ending::Completed);
-    // What is over 32 MiB of 128 goes. A reclaim aims at the 64 pages that were charged: of 32 MiB 2, 4, 8, ... 32 and 64.
+    // Of 128 MiB the pages beyond 32 are reclaimed. The target of a reclaim is the 64 pages that were charged: of 32
+    // MiB 2, 4, 8, ... 32 and 64.
     let freed = count("pgsteal_file");
     assert!((24_576 - 200..24_576 + 200).contains(&freed), "{freed}");
     let high = of(&run, "/a", "memory.events.high");
@@ -51,9 +52,9 @@ fn above_high_a_task_reclaims_its_own_and_nobody_ends() {
 }
 
 #[test]
-fn what_cannot_be_reclaimed_is_slowed_down_above_high() {
-    // 40 MiB without swap, 32 of them allowed: the last 8 come 64 pages at a time, each with a sleep that grows with the
-    // square of the overage.
+fn a_task_without_reclaimable_memory_sleeps_above_high() {
+    // 40 MiB without swap, 32 of them allowed: the last 8 are charged 64 pages at a time, each with a sleep that grows
+    // with the square of the overage.
     let cgroup = |high: &str| format!("[[cgroup]]\nname = \"/a\"\n{high}memory.swap.max = \"0 B\"\n");
     let time = |high: &str| {
         let config = format!("{}{}", machine(&cgroup(high)), heap("hog", "/a", 40, ""));

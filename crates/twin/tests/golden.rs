@@ -1,4 +1,4 @@
-//! Every example scenario gives what it always gave: events, counters and results, down to the last bit.
+//! Every example scenario has the recorded digests of events, counters and results.
 //!
 //! `make golden` runs this test in a release build and for another target CPU as well. `MMTWIN_GOLDEN=write` writes the
 //! digests again.
@@ -16,7 +16,7 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 #[test]
-fn examples_give_what_they_always_gave() {
+fn examples_have_the_recorded_digests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let directory = fs::read_dir(root.join("scenarios/examples")).expect("examples");
     let mut examples: Vec<_> = directory.map(|entry| entry.expect("an entry").path()).collect();

@@ -23,7 +23,7 @@ fn attempts(order: u32, rest: &str) -> String {
     )
 }
 
-/// Memory and files that are written to fill a small machine, and huge pages are asked for.
+/// Memory and files that are written to fill a small machine, and requests for huge pages.
 fn run(release: &str) -> Finished {
     ran(&format!(
         "{}[[process]]\nname = \"heap\"\n[[process.region]]\nname = \"heap\"\nsize = \"96 MiB\"\nkind = \"anon\"\n\
@@ -43,7 +43,7 @@ fn zoned(run: &Finished, family: &str) -> u64 {
     ["dma", "dma32", "normal", "movable"].map(|zone| count(run, &format!("{family}_{zone}"))).iter().sum()
 }
 
-/// What the kernel counts is what its events add up to.
+/// The kernel's counters equal the sums of its events.
 fn agrees(run: &Finished) {
     let [kswapd, direct] = run.shrunk;
     assert_eq!((zoned(run, "pgscan_kswapd"), zoned(run, "pgscan_direct")), (kswapd.0, direct.0));

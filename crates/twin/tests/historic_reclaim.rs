@@ -1,4 +1,4 @@
-//! Reclaim by zones, as in 2010, in whole runs: events and counters agree, and the rules show in what comes out.
+//! Reclaim by zones, as in 2010, in whole runs: events and counters agree, and the results follow the rules.
 
 use crate::common::scenario::{Finished, access, count, events, ran, refused, region};
 use mmtwin_event::results::Ending;
@@ -27,7 +27,7 @@ fn zoned(run: &Finished, family: &str) -> u64 {
     ["dma", "dma32", "normal", "movable"].map(|zone| count(run, &format!("{family}_{zone}"))).iter().sum()
 }
 
-/// What the kernel counts is what its events add up to.
+/// The kernel's counters equal the sums of its events.
 fn agrees(run: &Finished) {
     let [kswapd, direct] = run.shrunk;
     assert_eq!((zoned(run, "pgscan_kswapd"), zoned(run, "pgscan_direct")), (kswapd.0, direct.0));
@@ -46,7 +46,7 @@ fn a_mapped_stream_is_looked_at_twice() {
     assert_eq!(run.results.ending, Ending::Completed);
     let (scanned, stolen) = (zoned(&run, "pgscan_kswapd") + zoned(&run, "pgscan_direct"), zoned(&run, "pgsteal"));
     assert!((60_000..131_072).contains(&stolen), "{stolen}");
-    // A page that was used goes around once; some are looked at and stay.
+    // A referenced page goes around once; some are scanned and stay.
     assert!(scanned >= 2 * stolen && scanned < 4 * stolen, "{scanned} {stolen}");
     // Every request for kswapd is an event, and far more than wake it.
     assert!(events(&run, "mm_vmscan_wakeup_kswapd") > 10 * events(&run, "mm_vmscan_kswapd_sleep").max(1));
@@ -56,7 +56,7 @@ fn a_mapped_stream_is_looked_at_twice() {
 }
 
 #[test]
-fn calls_leave_no_marks_and_their_pages_go_at_the_first_look() {
+fn calls_leave_no_marks_and_their_pages_are_reclaimed_at_the_first_scan() {
     let run = stream("2.6.36", "syscall");
     agrees(&run);
     let (scanned, stolen) = (zoned(&run, "pgscan_kswapd") + zoned(&run, "pgscan_direct"), zoned(&run, "pgsteal"));
@@ -98,7 +98,7 @@ fn without_swap_anonymous_memory_ends_the_run() {
 }
 
 #[test]
-fn a_note_says_where_the_rules_of_6_1_stand_in() {
+fn a_note_names_the_kernels_with_rules_of_6_1() {
     let noted = |release: &str| {
         let run = ran(&format!("{}[[process]]\nname = \"p\"\n", small(release, "0 B")));
         run.results.notes.iter().any(|note| note.contains("rules of 6.1"))

@@ -1,8 +1,9 @@
-//! Huge pages for faults on a machine whose memory is full: who waits for them gets them by reclaim and compaction.
+//! Huge pages for faults on a machine whose memory is full: faults that wait for them have them after reclaim and
+//! compaction.
 
 use crate::common::scenario::ran;
 
-/// A reader scatters pages of its file over 512 MiB; then a program writes 128 MiB, and asks for huge pages or does not.
+/// A reader scatters pages of its file over 512 MiB; then a program writes 128 MiB, with `MADV_HUGEPAGE` or without.
 fn text(defrag: &str, config: &str) -> String {
     format!(
         "[machine]\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"512 MiB\"\n\
@@ -19,7 +20,7 @@ fn text(defrag: &str, config: &str) -> String {
 }
 
 #[test]
-fn who_waits_gets_huge_pages_from_full_memory() {
+fn faults_that_wait_allocate_huge_pages_from_full_memory() {
     let found = ["never", "madvise"].map(|defrag| {
         let run = ran(&text(defrag, "madvise"));
         let count = |name: &str| run.counter("vmstat", "", name);

@@ -7,8 +7,10 @@ mod bases;
 mod schema;
 #[path = "keys/tables.rs"]
 mod tables;
+#[path = "keys/workloads.rs"]
+mod workloads;
 
-use mmtwin_event::{Event, Sink};
+use mmtwin_event::NullSink;
 use mmtwin_scenario::Scenario;
 use mmtwin_twin::build::manifest;
 use mmtwin_twin::engine::{Options, State, kinds, run};
@@ -16,16 +18,16 @@ use mmtwin_twin::time::determinism::Hashing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What a key does.
+/// Effect of a key.
 #[derive(Clone, Copy, Debug)]
 enum Does<'t> {
     /// It changes a run.
     Acts,
-    /// It is refused; what the message says.
+    /// It is refused; text of the message.
     Refused(&'t str),
-    /// It is read, but no small scenario is known in which it matters: who finds one says so here.
+    /// It is read, but no small scenario is known in which it matters. Change this when one is found.
     Unseen,
-    /// It names or describes something: the manifest of a run says it, which is otherwise the same.
+    /// It names or describes something: the manifest of a run has it; otherwise the run is the same.
     Describes,
 }
 
@@ -58,12 +60,6 @@ fn cases(table: &str) -> impl Iterator<Item = Case<'_>> {
     })
 }
 
-struct Nobody;
-
-impl Sink for Nobody {
-    fn event(&mut self, _: &Event<'_>) {}
-}
-
 /// Digest of events and counters, their number, and the results.
 type Left = (u64, u64, String);
 
@@ -75,8 +71,8 @@ fn scenario(base: &str, sets: &[String]) -> Result<Scenario, String> {
 }
 
 fn left(scenario: &Scenario) -> Result<Left, String> {
-    let mut nobody = Nobody;
-    let mut hashing = Hashing::new(&mut nobody, None);
+    let mut null = NullSink;
+    let mut hashing = Hashing::new(&mut null, None);
     let options = Options {
         state: State::default(),
         explicit: false,
@@ -93,7 +89,7 @@ fn manifest_of(scenario: &Scenario) -> String {
     serde_json::to_string(&manifest(scenario, "test")).expect("JSON")
 }
 
-/// What is wrong with a case, if anything is.
+/// The fault of a case, if it has one.
 fn wrong(case: &Case<'_>, bases: &mut BTreeMap<String, Left>) -> Option<String> {
     let base = scenario(case.base, &[]).unwrap_or_else(|faults| panic!("{}: {faults}", case.base));
     let changed = scenario(case.base, &case.sets);
@@ -126,7 +122,7 @@ fn wrong(case: &Case<'_>, bases: &mut BTreeMap<String, Left>) -> Option<String> 
     }
 }
 
-/// Goes through a table.
+/// Checks the rows of a table.
 fn go_through(table: &str) {
     let mut bases = BTreeMap::new();
     let wrong: Vec<String> = cases(table)
@@ -177,7 +173,7 @@ fn keys_of_the_workload_act_or_are_refused() {
 
 /// A sysctl that a bundle sets, as the kernel has it, is no reason to refuse a run.
 #[test]
-fn what_only_a_bundle_says_is_not_refused() {
+fn values_only_in_a_bundle_are_not_refused() {
     for release in mmtwin_scenario::bundle_names() {
         let text = format!("[machine]\npreset = \"lab-4n\"\n[kernel]\nrelease = \"{release}\"\n");
         let scenario = mmtwin_scenario::parse("s", &text, Path::new(""), &[]).expect("a scenario");

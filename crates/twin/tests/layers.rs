@@ -1,14 +1,14 @@
-//! The folders of the twin stand in one order, and none imports from one that comes after it.
+//! The folders of the twin have one order, and none imports from a later one.
 //!
-//! What is read is the code outside of tests: every path that begins with `crate::`, or with as many `super::` as lead to
-//! the crate's root. Files of one folder may know each other.
+//! The test reads code outside of tests: every path that begins with `crate::`, or with enough `super::` to reach the
+//! crate's root. Files of one folder may import each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The folders, from those that know nothing of others to those that know all. Mechanisms come first; of what stands
-/// after `procfs` none of them knows anything.
+/// The folders; each may import from earlier ones. Mechanisms come first; none of them imports from the folders after
+/// `procfs`.
 const ORDER: [&str; 15] = [
     "time",
     "hw",
@@ -48,7 +48,7 @@ fn code(source: &str) -> (String, Vec<String>) {
     (code, tests)
 }
 
-/// First names of paths from the crate's root, in code of a module that lies so deep below it.
+/// First names of paths from the crate's root, in code of a module at this depth below it.
 fn roots(code: &str, depth: usize) -> BTreeSet<String> {
     let supers = "super::".repeat(depth);
     let mut roots = BTreeSet::new();
@@ -92,7 +92,7 @@ fn members(group: &str) -> Vec<String> {
     names
 }
 
-/// Folders that a folder imports from, with a file that does so.
+/// Folders that a folder imports from, with a file for each.
 fn imports(folder: &Path, depth: usize, found: &mut BTreeMap<String, String>) {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();

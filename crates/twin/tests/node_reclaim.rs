@@ -3,7 +3,7 @@
 use crate::common::scenario::{Finished, count, events, ran, refused};
 use mmtwin_event::results::Ending;
 
-/// Two nodes of 256 MiB so far apart, with or without CPUs on the second.
+/// Two nodes of 256 MiB at this distance, with or without CPUs on the second.
 fn machine(mode: u32, distance: u32, cpus: &str) -> String {
     format!(
         "[machine]\nname = \"m\"\ndistance = [[10, {distance}], [{distance}, 10]]\n[[machine.node]]\ncpus = \"0-1\"\n\
@@ -15,7 +15,7 @@ fn machine(mode: u32, distance: u32, cpus: &str) -> String {
 
 const CPUS: &str = "cpus = \"2-3\"\n";
 
-/// A process on node 0 that goes through a region once.
+/// A process on node 0 that accesses a region once, in order.
 fn process(kind: &str, megabytes: u64, via: &str, write: &str) -> String {
     format!(
         "[[process]]\nname = \"p\"\ncpus = \"0\"\n[[process.region]]\nname = \"r\"\nsize = \"{megabytes} MiB\"\n\
@@ -52,7 +52,7 @@ fn a_file_stays_on_its_node() {
     let stolen = count(&on, "pgsteal_direct");
     assert!(success > 0 && failed == 0 && stolen >= 32 * success && count(&on, "allocstall_movable") == 0);
     assert!((30_000..60_000).contains(&stolen), "{stolen}");
-    // Dirty marks are another's business: scanned and reclaimed are those of the events.
+    // Dirty pages are written by others: scanned and reclaimed pages equal those of the events.
     let (of_tasks, of_kswapd) = (on.shrunk[1], on.shrunk[0]);
     assert_eq!((of_tasks, of_kswapd), ((count(&on, "pgscan_direct"), stolen), (0, 0)));
 }
@@ -71,7 +71,7 @@ fn kernels_since_6_11_count_those_that_had_enough_too() {
 }
 
 #[test]
-fn memory_that_is_no_cache_goes_elsewhere_at_once() {
+fn memory_without_page_cache_falls_back_at_once() {
     let run = ran(&format!("{}{}", machine(1, 20, CPUS), process("anon", 300, "mmap", "write = 1.0\n")));
     assert!(elsewhere(&run) > 10_000);
     assert_eq!(reclaims(&run), (0, 0));
@@ -82,14 +82,14 @@ fn mapped_pages_stay_unless_the_mode_takes_them() {
     let map = process("file", 400, "mmap", "");
     let kept = ran(&format!("{}{map}", machine(1, 20, CPUS)));
     let taken = ran(&format!("{}{map}", machine(5, 20, CPUS)));
-    // What is read ahead is not mapped yet.
+    // Pages of read-ahead are not mapped yet.
     assert!(elsewhere(&kept) > 20_000, "{}", elsewhere(&kept));
     assert!(elsewhere(&taken) == 0 && reclaims(&taken).0 > 0, "{}", elsewhere(&taken));
 }
 
 #[test]
 fn of_other_nodes_only_those_near_and_without_cpus_are_reclaimed() {
-    // Node 0 is small and full of a heap. The file goes to node 1, which is full of it after a while.
+    // Node 0 is small and full of a heap. The file is allocated on node 1, which is full of it after a while.
     let heap = "[[process.region]]\nname = \"heap\"\nsize = \"70 MiB\"\npopulate = true\n";
     let run = |distance, cpus| {
         let machine = machine(1, distance, cpus).replacen("memory = \"256 MiB\"", "memory = \"64 MiB\"", 1);

@@ -87,7 +87,7 @@ fn every_kernel_balances_two_processes() {
         let masks = of("update_numa_active_nodes_mask");
         assert_eq!(masks > 0, ["2014-v1", "2014-v2"].contains(&kernel), "{kernel} {masks}");
         moving.extend((of("sched_move_numa") + of("sched_swap_numa") > 0).then_some(kernel));
-        // A pid's low byte tells them apart, and there is a group of each process at the end.
+        // A pid's low byte distinguishes them, and there is a group of each process at the end.
         let groups: Vec<u64> =
             (1000..1008).map(|pid| run.counter("sched", &pid.to_string(), "numa_group_id")).collect();
         assert!(groups.iter().all(|&group| (1000..1008).contains(&group)), "{kernel} {groups:?}");
@@ -98,7 +98,7 @@ fn every_kernel_balances_two_processes() {
 }
 
 #[test]
-fn drawn_faults_are_those_of_single_touches() {
+fn drawn_faults_equal_those_of_single_accesses() {
     for thp in ["never", "always"] {
         let mean = |explicit: bool| {
             let run = |seed| {
@@ -109,7 +109,7 @@ fn drawn_faults_are_those_of_single_touches() {
             runs.fold([0.0; 5], |sum, own| [0, 1, 2, 3, 4].map(|i| sum[i] + own[i] / 4.0))
         };
         let (sampled, explicit) = (mean(false), mean(true));
-        // Which way placement goes is chance, and with it how often memory is scanned and how much of it moves.
+        // The direction of placement is random, and with it the scans and the migrated pages.
         for (at, within) in [(0, 0.25), (2, 0.25), (3, 0.4), (4, 0.4)] {
             let off = (sampled[at] / explicit[at] - 1.0).abs();
             assert!(off < within, "{thp} {}: {sampled:?} {explicit:?}", COUNTERS[at]);
@@ -151,7 +151,7 @@ fn areas_that_a_task_does_not_use_are_skipped() {
     };
     let (all, some) = (marked("6.1"), marked("6.12"));
     assert!(all.1 == 0 && some.1 > 0, "{all:?} {some:?}");
-    // Areas that nobody who scans uses are scanned one at a time, so that all are some day.
+    // Areas that no scanning task uses are scanned one at a time, so that all are scanned eventually.
     assert!(all.0 > 0 && some.0 > 0 && some.0 != all.0, "{all:?} {some:?}");
 }
 
@@ -171,7 +171,7 @@ fn processes_that_share_memory_share_a_group() {
 }
 
 #[test]
-fn what_has_a_policy_is_left_alone() {
+fn memory_with_a_policy_is_not_migrated() {
     let text = far("6.1", false).replace("bind-balancing:all", "local");
     let run = ran(&text);
     assert_eq!(COUNTERS.map(|name| vmstat(&run, name)), [0; 5]);
@@ -214,7 +214,7 @@ fn nodes_without_memory_or_cpus() {
          think = \"10 us\"\n[run]\nsample = \"1 s\"\n"
     );
     let run = ran(&text);
-    // The memory was on the nearest node, which has no CPUs; the threads go to the node with CPUs that is nearest to
+    // The memory was on the nearest node, which has no CPUs; the threads move to the node with CPUs that is nearest to
     // it, and their memory follows.
     let placed = [0, 1, 2].map(|node| run.counter("numa_maps", "p/heap", &format!("N{node}")));
     assert!(placed[0] > 0 && placed[2] == 0 && placed[0] <= vmstat(&run, "numa_pages_migrated"), "{placed:?}");

@@ -1,4 +1,4 @@
-//! What the counter threshold does on the published machine and on others; the published table itself is checked by
+//! Effect of the counter threshold on the published machine and on others; the published table itself is checked by
 //! `mmtwin reproduce numa-counters` and its test.
 
 use crate::common::{BROADWELL, GIB, broadwell, kernel, machine, vmstat};
@@ -22,8 +22,8 @@ fn the_closed_form_agrees() {
         let period = f64::from(threshold + 1 + threshold / 2);
         let costs = BROADWELL.shared_core;
         let expected = closed_form(costs.work + 2.0 * costs.count_s8, BROADWELL.refetch, 42.0, period);
-        // It takes all loops to be of one length. Short ones, which fetch nothing, see fewer writes than the mean, so the
-        // simulated CPUs are a little cheaper where fetches are frequent.
+        // The closed form assumes loops of one length. Short ones, which fetch nothing, meet fewer writes than the
+        // mean, so the simulated CPUs are a little cheaper where fetches are frequent.
         assert!((result.cycles() / expected - 1.0).abs() < 0.02, "{threshold}: {} {expected}", result.cycles());
     }
 }

@@ -110,7 +110,7 @@ proptest! {
         prop_assert_eq!(local, of.vmstat("numa_hint_faults_local"));
         prop_assert_eq!(pages(|fault| fault.migrated), of.vmstat("numa_pages_migrated"));
         let refused = of.faults.iter().filter(|fault| fault.wanted && !fault.migrated).count();
-        prop_assert_eq!(refused, of.refused.len(), "who cannot follow is told why");
+        prop_assert_eq!(refused, of.refused.len(), "a page that cannot follow has a reason");
         prop_assert!(full || refused == 0);
 
         for fault in &of.faults {
@@ -142,7 +142,7 @@ proptest! {
             let chosen = Rule::of(placement.rule) == Some(Rule::MostFaults) && modern;
             prop_assert!(!chosen || placement.nid == placement.best_nid && placement.best_faults > 0, "{placement:?}");
         }
-        // A search that ends in a move or swap has compared a CPU that says so, or taken an idle one at once.
+        // A search that ends in a move or swap has compared a CPU with that result, or taken an idle one at once.
         let ended = |rule: Rule| of.searches.iter().filter(|search| Rule::of(search.rule) == Some(rule)).count() as u64;
         prop_assert_eq!(ended(Rule::MoveTask), of.count(Kind::SchedMoveNuma));
         prop_assert_eq!(ended(Rule::SwapTasks), of.count(Kind::SchedSwapNuma));

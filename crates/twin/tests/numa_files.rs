@@ -37,9 +37,9 @@ fn faults(run: &Finished, process: &str) -> u64 {
 }
 
 #[test]
-fn pages_in_the_cache_that_nobody_maps_are_not_marked() {
+fn unmapped_pages_of_the_cache_are_not_marked() {
     let run = ran(&config(&reader("r", "file", "syscall", "0 s", "0", 60)));
-    // What is left are the pages of the program itself.
+    // The rest are pages of the program itself.
     let updates = vmstat(&run, "numa_pte_updates");
     assert!(updates < 500, "{updates}");
     assert!(vmstat(&run, "numa_pages_migrated") < 200 && vmstat(&run, "nr_file_pages") >= 4096);
@@ -100,7 +100,7 @@ fn a_file_is_mapped_until_its_last_process_ends() {
     ));
     let run = ran(&text);
     assert_eq!((vmstat(&run, "nr_mapped"), faults(&run, "a") >= 256), (0, true));
-    // The pages follow the one that goes on using them, and their counters with them.
+    // The pages follow the process that continues to use them, and their counters with them.
     for node in 0..4 {
         let of = |name: &str| run.counter("node_vmstat", &node.to_string(), name);
         assert_eq!(of("nr_mapped"), 0, "{node}");

@@ -1,4 +1,4 @@
-//! Small scenarios whose answers were measured on Linux 6.1 in the lab (`tests/data/lab`, mode exact, seed 1).
+//! Small scenarios whose results were measured on Linux 6.1 in the lab (`tests/data/lab`, mode exact, seed 1).
 
 use crate::common::scenario::{Finished, ran, ran_explicitly};
 
@@ -11,7 +11,7 @@ fn vmstat(run: &Finished, name: &str) -> u64 {
     run.counter("vmstat", "", name)
 }
 
-/// Touches and faults of the accesses of a process, without what populates.
+/// Accesses and faults of a process, without those that populate.
 fn achieved(run: &Finished, process: &str) -> (u64, u64) {
     let phases = run.results.phases.iter().filter(|phase| phase.process == process && phase.phase != "populate");
     let sum = |sum: (u64, u64), of: &mmtwin_event::results::AccessResult| (sum.0 + of.touches, sum.1 + of.faults);
@@ -20,8 +20,8 @@ fn achieved(run: &Finished, process: &str) -> (u64, u64) {
 
 #[test]
 fn calls_leave_nothing_to_mark() {
-    // The kernel: 236 marks and 198 faults of the program's own pages, 16 pages migrated, 187,836 touches. With marks on
-    // cached pages it was 52,000 marks and 115,195 touches.
+    // The kernel: 236 marks and 198 faults of the program's own pages, 16 pages migrated, 187,836 accesses. With marks
+    // on cached pages it was 52,000 marks and 115,195 accesses.
     let run = ran(&scenario("file-calls"));
     let counters = ["numa_pte_updates", "numa_hint_faults", "numa_pages_migrated"].map(|name| vmstat(&run, name));
     assert!(counters[0] < 600 && counters[1] < 600 && counters[2] < 100, "{counters:?}");
@@ -30,7 +30,7 @@ fn calls_leave_nothing_to_mark() {
 }
 
 #[test]
-fn who_maps_a_cached_file_faults_once_per_16_pages_read_and_once_per_page_written() {
+fn a_mapped_cached_file_faults_once_per_16_pages_read_and_once_per_page_written() {
     for run in [ran(&scenario("second-mapper")), ran_explicitly(&scenario("second-mapper"))] {
         // As the kernel, to the fault.
         let faults = ["first", "second", "third"].map(|process| achieved(&run, process).1);
@@ -56,13 +56,13 @@ fn reclaim_looks_at_a_huge_page_once() {
     times.sort_unstable();
     let quarter = times[times.len() / 4];
     assert!((20_000..160_000).contains(&quarter), "{quarter} ns of {} batches", times.len());
-    // What is written to swap is all of its pages.
+    // All of its pages are written to swap.
     assert_eq!(vmstat(&run, "pswpout") % 512, 0);
 }
 
 #[test]
 fn a_server_that_spills_over_nodes_is_as_slow_as_on_the_kernel() {
-    // Faults and migrations take more of its time than touches do, so each touch has to wait for its own.
+    // Faults and migrations take more of its time than accesses do, so each access has to wait for its own.
     let (touches, faults, migrated) = (136_297.0, 91_487.0, 52_788.0);
     for run in [ran(&scenario("spilled")), ran_explicitly(&scenario("spilled"))] {
         let counters = ["numa_hint_faults", "numa_pages_migrated"].map(|name| vmstat(&run, name) as f64);

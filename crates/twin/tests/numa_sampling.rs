@@ -1,4 +1,5 @@
-//! Sampled touches under NUMA balancing held against touch by touch: as many touches, marks and hinting faults.
+//! Sampled accesses under NUMA balancing compared with explicit ones: the same number of accesses, marks and hinting
+//! faults.
 
 use crate::common::scenario::{Finished, ran, ran_explicitly};
 
@@ -10,12 +11,12 @@ struct Case {
     node: &'static str,
     region: &'static str,
     accesses: &'static str,
-    /// Differences that are allowed of touches, marks and faults.
+    /// Allowed differences of accesses, marks and faults.
     within: [f64; 3],
 }
 
 const CASES: [Case; 7] = [
-    // Nobody comes back to what was marked behind him.
+    // No thread returns to pages that were marked behind it.
     Case {
         name: "fill",
         thp: "never",
@@ -99,7 +100,7 @@ fn scenario(case: &Case, seed: u64) -> String {
     )
 }
 
-/// Touches of the program, marks, hinting faults: the mean of two seeds.
+/// Accesses of the program, marks, hinting faults: the mean of two seeds.
 fn measured(case: &Case, explicit: bool) -> [f64; 3] {
     let of = |run: Finished| {
         let phases = run.results.phases.iter().filter(|phase| phase.phase != "populate");
@@ -114,13 +115,13 @@ fn measured(case: &Case, explicit: bool) -> [f64; 3] {
 }
 
 #[test]
-fn sampled_touches_fault_as_single_ones() {
+fn sampled_accesses_fault_like_single_ones() {
     let mut wrong = Vec::new();
     for case in &CASES {
         let (sampled, explicit) = (measured(case, false), measured(case, true));
         eprintln!("{}: {sampled:?} {explicit:?}", case.name);
         for at in 0..3 {
-            // What a program's own pages add by chance is not the region's.
+            // Random faults on a program's own pages are not the region's.
             let off = ((sampled[at] - explicit[at]).abs() - if at == 0 { 0.0 } else { 60.0 }).max(0.0);
             if off > explicit[at] * case.within[at] {
                 wrong.push((case.name, ["touches", "marks", "faults"][at], sampled[at], explicit[at]));

@@ -40,7 +40,7 @@ fn one_disk_does_one_thing_at_a_time() {
 }
 
 #[test]
-fn what_lies_together_is_written_together() {
+fn adjacent_pages_are_written_together() {
     // Nothing is read, so seeks are few.
     let written = |seek: &str| {
         let run = ran(&format!(

@@ -1,4 +1,4 @@
-//! Memory that is full: who is killed, what the kernel leaves of it, and that others go on.
+//! Full memory: the victim, the kernel's traces of the kill, and that other processes continue.
 
 use crate::common::scenario::{Finished, events, ran};
 use mmtwin_event::results::Ending;
@@ -12,7 +12,7 @@ fn machine(release: &str, more: &str) -> String {
     )
 }
 
-/// A process that populates a heap from a time on and then touches it for two seconds.
+/// A process that populates a heap from a time on and then accesses it for two seconds.
 fn heap(name: &str, megabytes: u64, start: &str, more: &str) -> String {
     format!(
         "[[process]]\nname = \"{name}\"\nstart = \"{start}\"\n{more}[[process.region]]\nname = \"heap\"\n\
@@ -28,8 +28,8 @@ fn killed(run: &Finished) -> (i32, &str) {
 }
 
 #[test]
-fn the_largest_is_killed_and_others_go_on() {
-    // The last one asks when memory is full; the second is the largest.
+fn the_largest_is_killed_and_others_continue() {
+    // The last one allocates when memory is full; the second is the largest.
     let text = format!(
         "{}{}{}{}",
         machine("6.1", ""),
@@ -40,7 +40,7 @@ fn the_largest_is_killed_and_others_go_on() {
     let run = ran(&text);
     assert_eq!(killed(&run), (1001, "large"));
     assert_eq!((run.counter("vmstat", "", "oom_kill"), events(&run, "mark_victim")), (1, 1));
-    // What was refused before is said by zone, until one has enough or all have too little.
+    // Refusals before the kill are events by zone, until one has enough or all have too little.
     assert!(events(&run, "reclaim_retry_zone") > 0);
     let phases: Vec<(&str, &str)> =
         run.results.phases.iter().map(|phase| (phase.process.as_str(), phase.phase.as_str())).collect();
@@ -55,7 +55,7 @@ fn the_largest_is_killed_and_others_go_on() {
     assert_eq!(phases, all);
     let lasted = |number: usize| run.results.phases[number].end - run.results.phases[number].start;
     assert!((lasted(1), lasted(5)) == (2_000_000_000, 2_000_000_000) && lasted(3) < 1_500_000_000);
-    // Its memory came back after that, and what others had when they ended.
+    // Its memory was freed after that, and that of others when they ended.
     let at = run.events.iter().position(|event| event.2 == "mark_victim").unwrap();
     let after = run.events[at..].iter().filter(|event| event.2 == "mm_page_free").count();
     assert!((30_720 + 10_240 + 25_600..30_720 + 10_240 + 25_600 + 400).contains(&after), "{after}");
@@ -63,7 +63,7 @@ fn the_largest_is_killed_and_others_go_on() {
 }
 
 #[test]
-fn whoever_asks_may_be_the_one() {
+fn the_allocating_process_may_be_the_victim() {
     let run = ran(&format!("{}{}{}", machine("6.12", ""), heap("small", 40, "0 s", ""), heap("hog", 300, "0 s", "")));
     assert_eq!(killed(&run), (1001, "hog"));
     let hog = run.results.phases.last().unwrap();
@@ -86,7 +86,7 @@ fn several_are_killed_one_after_the_other() {
 
 #[test]
 fn a_cgroup_at_its_limit_loses_one_of_its_own() {
-    // The largest of all is outside, the largest inside is not the one that asks.
+    // The largest of all is outside, the largest inside is not the one that allocates.
     let text = format!(
         "{}{}{}{}",
         machine("6.1", "[[cgroup]]\nname = \"/box\"\nmemory.max = \"64 MiB\"\n"),
@@ -105,7 +105,7 @@ fn a_cgroup_at_its_limit_loses_one_of_its_own() {
 }
 
 #[test]
-fn only_those_bound_to_the_full_node_are_asked() {
+fn only_processes_bound_to_the_full_node_are_candidates() {
     let nodes = "[machine]\nname = \"m\"\ndistance = [[10, 20], [20, 10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"\n\
          [[machine.node]]\ncpus = \"2-3\"\nmemory = \"128 MiB\"\n[kernel]\nrelease = \"6.1\"\nthp = \"never\"\n\
          sysctl = { \"kernel.numa_balancing\" = 0 }\n[run]\nevents = [\"oom:*\"]\n";
@@ -126,7 +126,7 @@ fn an_old_kernel_has_no_event_of_it() {
     assert_eq!((killed(&run), events(&run, "mark_victim")), ((1000, "hog"), 0));
 }
 
-/// Files that fill memory, whose readers go on asking for more while a heap that is larger than all of memory comes.
+/// Files that fill memory and are read further while a heap that is larger than all of memory is populated.
 fn files_and_heap(release: &str, swap: &str) -> String {
     format!(
         "[machine]\nname = \"m\"\nthreads_per_core = 1\n[[machine.node]]\ncpus = \"0-3\"\nmemory = \"64 MiB\"\n\
@@ -139,8 +139,9 @@ fn files_and_heap(release: &str, swap: &str) -> String {
 }
 
 #[test]
-fn readers_who_are_denied_read_ahead_come_to_an_end() {
-    // Each try for the page itself used to begin with reading ahead again, so that nobody ever had tried often enough.
+fn readers_without_read_ahead_reach_an_end() {
+    // Each attempt for the page itself used to begin with read-ahead again, so that no request reached its limit of
+    // retries.
     for release in ["2.6.36", "3.4", "3.5", "3.13", "4.19", "6.1", "6.9", "6.12", "6.18"] {
         for swap in ["0 B", "4 MiB"] {
             let run = ran(&files_and_heap(release, swap));
@@ -150,8 +151,9 @@ fn readers_who_are_denied_read_ahead_come_to_an_end() {
 }
 
 #[test]
-fn who_waits_for_an_index_of_2012_comes_to_an_end() {
-    // Blocks of the page cache's index are asked for in two sizes; one CPU, which only who frees memory may give up.
+fn a_wait_for_an_index_of_2012_ends() {
+    // Blocks of the page cache's index are allocated in two sizes; there is one CPU, which only a task that frees
+    // memory may yield.
     let text = "[machine]\nname = \"m\"\nthreads_per_core = 1\n[[machine.node]]\ncpus = \"0\"\nmemory = \"4 MiB\"\n\
                 [machine.swap]\nsize = \"1 MiB\"\nsynchronous = true\n[kernel]\nrelease = \"3.4\"\n\
                 sysctl = { \"vm.dirty_ratio\" = 0 }\n\
@@ -163,7 +165,7 @@ fn who_waits_for_an_index_of_2012_comes_to_an_end() {
 }
 
 #[test]
-fn nobody_is_killed_for_a_huge_page_of_a_small_cgroup() {
+fn no_process_is_killed_for_a_huge_page_of_a_small_cgroup() {
     let text = format!(
         "{}[[process]]\nname = \"p\"\ncgroup = \"/box\"\n[[process.region]]\nname = \"h\"\nsize = \"2 MiB\"\nhuge = \"madvise\"\n\
          [[process.phase]]\n[[process.phase.access]]\nregion = \"h\"\npattern = \"sequential\"\nwrite = 1.0\ncount = 100\n",
@@ -188,8 +190,9 @@ fn unswappy(thp: &str) -> Finished {
 
 #[test]
 fn at_swappiness_0_the_marks_decide_between_swap_and_a_kill() {
-    // Anonymous memory is scanned only when files and free pages are no more than the high marks. With huge pages on these
-    // are 8,901 pages: a guest with kernel 6.1 swapped 60,217 pages in a run of this and a second phase, and killed nobody.
+    // Anonymous memory is scanned only when files and free pages are no more than the high marks. With huge pages on
+    // these are 8,901 pages: a guest with kernel 6.1 swapped 60,217 pages in a run of this and a second phase, and
+    // killed no process.
     let run = unswappy("");
     assert_eq!((&run.results.ending, run.counter("vmstat", "", "oom_kill")), (&Ending::Completed, 0));
     assert!(run.counter("vmstat", "", "pswpout") > 20_000);
@@ -201,7 +204,7 @@ fn at_swappiness_0_the_marks_decide_between_swap_and_a_kill() {
 
 /// NUMA balancing needs the pages of a process's own program, its image, before the process starts.
 #[test]
-fn a_limit_below_the_image_kills_when_the_workload_asks() {
+fn a_limit_below_the_image_kills_when_the_workload_allocates() {
     let nodes = "[machine]\nname = \"m\"\ndistance = [[10, 20], [20, 10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"\n\
          [[machine.node]]\ncpus = \"2-3\"\nmemory = \"128 MiB\"\n[kernel]\nrelease = \"6.1\"\nthp = \"never\"\n\
          sysctl = { \"kernel.numa_balancing\" = 1 }\n[run]\nevents = [\"oom:*\"]\n\

@@ -1,4 +1,5 @@
-//! Reclaim in whole runs: events and counters agree, pages come back, touches by rates find the same as touches one by one.
+//! Reclaim in whole runs: events and counters agree, pages refault, sampled accesses have the same results as explicit
+//! ones.
 
 use crate::common::scenario::{Finished, MACHINE, access, ran, ran_explicitly, region};
 use mmtwin_event::results::Ending;
@@ -13,7 +14,7 @@ fn small(megabytes: u64, swap: &str) -> String {
     )
 }
 
-/// What the kernel counts is what its events add up to, and what is on lists is what is in memory.
+/// The kernel's counters equal the sums of its events, and the pages on lists are those in memory.
 fn agrees(run: &Finished) {
     let count = |name: &str| run.counter("vmstat", "", name);
     let [kswapd, direct] = run.shrunk;
@@ -46,7 +47,7 @@ fn a_reader_of_more_than_memory_reads_on() {
         assert!((131_072..=most).contains(&read), "{via}: {read}");
         let count = |name: &str| run.counter("vmstat", "", name);
         assert_eq!(count("nr_file_pages"), read - steal, "{via}: what was not reclaimed stays in the page cache");
-        assert_eq!(count("nr_mapped"), 0, "{via}: nobody maps it any more");
+        assert_eq!(count("nr_mapped"), 0, "{via}: no process maps it any more");
         assert!((65_536..131_072).contains(&steal), "{via}: {steal}");
         assert_eq!(run.counter("vmstat", "", "workingset_refault_file"), read - 131_072, "{via}");
     }
@@ -70,7 +71,7 @@ fn a_second_pass_over_a_file_refaults() {
 }
 
 #[test]
-fn pages_that_two_mappings_have_touched_are_activated_at_the_first_look() {
+fn pages_accessed_through_two_mappings_are_activated_at_the_first_check() {
     let mapper = |name: &str, cpu: u32| {
         format!(
             "[[process]]\nname = \"{name}\"\ncpus = \"{cpu}\"\n{}file = \"common\"\n[[process.phase]]\n{}\
@@ -90,7 +91,7 @@ fn pages_that_two_mappings_have_touched_are_activated_at_the_first_look() {
         run.counter("vmstat", "", "pgactivate")
     };
     let (one, two) = (activated(&[mapper("a", 0)]), activated(&[mapper("a", 0), mapper("b", 1)]));
-    // What one has touched once stays on the inactive list, and goes at the second look.
+    // A page that was accessed once stays on the inactive list, and is reclaimed at the second scan.
     assert!(one < 1000, "{one}");
     assert!(two > 20_000, "{two}");
 }
@@ -114,7 +115,7 @@ fn anonymous_memory_overflows_to_swap() {
         // Nothing of a process is left when it has ended.
         assert_eq!((count("nr_anon_pages"), count("nr_swapcached"), count("nr_file_pages")), (0, 0, 0));
     }
-    // Rates find which pages are young as well as single touches do.
+    // Rates find the same young pages as single accesses.
     for name in ["pswpin", "pswpout", "pgscan_anon", "pgmajfault"] {
         let [a, b] = [&sampled, &explicit].map(|run| run.counter("vmstat", "", name) as f64);
         assert!((a / b - 1.0).abs() < 0.15, "{name}: {a} by rates, {b} one by one");
@@ -122,7 +123,7 @@ fn anonymous_memory_overflows_to_swap() {
 }
 
 #[test]
-fn kswapd_interrupts_those_whose_pages_it_takes() {
+fn kswapd_interrupts_the_cpus_of_unmapped_pages() {
     let [quiet, interrupted] = ["0 ns", "50 us"].map(|cost| {
         let config = format!(
             "{}[[process]]\nname = \"writer\"\ncpus = \"0\"\npin = true\n{}[[process.phase]]\n{}",
@@ -150,7 +151,7 @@ fn without_swap_anonymous_memory_ends_the_run() {
     agrees(&run);
 }
 
-/// What is recorded slows down who records it, and nobody else.
+/// Recorded events slow down the CPU that writes them, and no other.
 #[test]
 fn events_take_time_where_they_are_recorded() {
     let config = |events: &str, time: &str| {
@@ -166,7 +167,7 @@ fn events_take_time_where_they_are_recorded() {
     let (none, free, dear) = (config("", "1 ms"), config("\"vmscan:*\"", "0 ns"), config("\"vmscan:*\"", "100 us"));
     assert_eq!(none.end, free.end, "events alone change nothing");
     let longer = dear.end - free.end;
-    // What kswapd's events take is not the reader's where each has a CPU.
+    // The time of kswapd's events is not the reader's if each has a CPU.
     assert!(longer > 0 && longer <= dear.events.len() as u64 * 100_000, "{longer} ns");
 }
 
@@ -199,7 +200,7 @@ fn a_cgroup_at_its_limit_reclaims_its_own() {
     );
     let run = ran(&config);
     let count = |name: &str| run.counter("vmstat", "", name);
-    // What is over 64 MiB of 128 goes, in passes of 32 pages or a few more, and nobody else's.
+    // Of 128 MiB the pages beyond 64 are reclaimed, in passes of 32 pages or a few more, and no pages of others.
     assert!((16_384..16_384 + 100).contains(&count("pgsteal_file")), "{}", count("pgsteal_file"));
     assert_eq!((count("pgsteal_kswapd"), count("pgsteal_direct"), count("pgscan_anon")), (0, 0, 0));
     let events = |name: &str| run.events.iter().filter(|event| event.2 == name).count() as u64;
@@ -240,7 +241,7 @@ fn blocks_are_made_of_memory_that_is_full() {
         reclaimed += u32::from(name == "mm_vmscan_direct_reclaim_begin");
         assert!(reclaimed <= tried, "{reclaimed} reclaims after {tried} compactions");
     }
-    // What was freed is free: no block is lost between a task and the lists.
+    // Freed pages are free: no block is lost between a task and the lists.
     let free = count("nr_free_pages") + count("nr_file_pages");
     assert!(free > 65_536 * 9 / 10 && events("mm_compaction_migratepages") > 0, "{free}");
 }

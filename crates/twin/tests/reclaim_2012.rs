@@ -36,7 +36,7 @@ fn writer(release: &str) -> Finished {
     ))
 }
 
-/// Attempts to get huge pages while a heap is used, a file is read and one is written.
+/// Attempts to allocate huge pages while a heap is used, a file is read and one is written.
 fn blocks(release: &str, more: &str) -> Finished {
     ran(&scenario_of_blocks(release, more))
 }
@@ -63,7 +63,7 @@ fn zoned(run: &Finished, family: &str) -> u64 {
     ["dma", "dma32", "normal", "movable"].map(|zone| count(run, &format!("{family}_{zone}"))).iter().sum()
 }
 
-/// What the kernel counts is what its events add up to.
+/// The kernel's counters equal the sums of its events.
 fn agrees(run: &Finished, release: &str) {
     let [kswapd, direct] = run.shrunk;
     assert_eq!((zoned(run, "pgscan_kswapd"), zoned(run, "pgscan_direct")), (kswapd.0, direct.0));
@@ -80,7 +80,7 @@ fn agrees(run: &Finished, release: &str) {
     assert_eq!(events(run, "mm_compaction_migratepages"), count(run, "compact_blocks_moved"));
     assert!(count(run, "compact_success") + count(run, "compact_fail") <= count(run, "compact_stall"));
     assert!(events(run, "mm_vmscan_kswapd_wake") <= count(run, "pageoutrun"));
-    // Only who wakes kswapd is told of: while it dozes, or when it has gone to sleep.
+    // Only requests that wake kswapd are events: during its short sleep, or when it is asleep.
     let wakes = count(run, "kswapd_low_wmark_hit_quickly") + events(run, "mm_vmscan_kswapd_sleep") + 1;
     assert!(events(run, "mm_vmscan_wakeup_kswapd") <= wakes, "{wakes}");
     assert_eq!(count(run, "nr_isolated_anon") + count(run, "nr_isolated_file"), 0);
@@ -95,7 +95,7 @@ fn a_mapped_stream_is_looked_at_twice() {
         let [kswapd, direct] = run.shrunk;
         let (scanned, reclaimed) = (kswapd.0 + direct.0, kswapd.1 + direct.1);
         assert!((60_000..131_072).contains(&reclaimed) && scanned >= 2 * reclaimed, "{scanned} {reclaimed}");
-        // Tasks find little: kswapd has gone through before them.
+        // Tasks find little: kswapd has scanned the lists before them.
         assert!(direct.1 * 10 < direct.0, "{direct:?}");
     }
 }
@@ -131,7 +131,7 @@ fn without_neighbours_and_blocks_kswapd_scans_and_writes_far_less() {
     assert!(written(&of_3_3) > 5000 && written(&of_3_4) < 1000, "{} {}", written(&of_3_3), written(&of_3_4));
     // No device is congested, which is all that was left of lumpy reclaim.
     assert!(of_3_4.events == removed.events && of_3_4.end == removed.end);
-    // 3.5 goes through no batch for the second time. That kernels before do is seen in `historic_blocks.rs`.
+    // 3.5 scans no batch a second time. Earlier kernels do (`historic_blocks.rs`).
     assert_eq!(of_3_5.blocks.sync_batches, 0);
 }
 
@@ -182,7 +182,7 @@ fn an_inode_takes_its_pages_along() {
         // Batches are those of a file system.
         let scanned = count(&with, "slabs_scanned");
         assert!(scanned >= 2 * 5000 && scanned.is_multiple_of(1024), "{scanned}");
-        // Active pages are never looked at by the stream's reclaim while inactive ones are more; their inodes are.
+        // The stream's reclaim never scans active pages while inactive ones are more; it scans their inodes.
         assert!(stolen(&with) > 15_360 / 2, "{}", stolen(&with));
         let reclaimed = |run: &Finished| run.shrunk[0].1 + run.shrunk[1].1;
         assert!(reclaimed(&with) + stolen(&with) / 2 < reclaimed(&without), "{:?} {:?}", with.shrunk, without.shrunk);

@@ -18,7 +18,7 @@ fn lru_by_search(size: usize, pages: &[u32]) -> Vec<bool> {
     pages.iter().map(|&page| touch(page)).collect()
 }
 
-/// CLOCK as a queue that is searched: the oldest page first, those that were touched go to its end once.
+/// CLOCK as a queue that is searched: the oldest page first, accessed ones move to its end once.
 fn clock_by_search(size: usize, pages: &[u32]) -> Vec<bool> {
     let mut queue: VecDeque<(u32, bool)> = VecDeque::new();
     let mut touch = |page: u32| {
@@ -50,7 +50,7 @@ proptest! {
     #[test]
     fn policies_are_those_of_the_reference(
         of in 1..40usize,
-        // Runs of one after another among touches at random.
+        // Sequential runs among random accesses.
         runs in prop::collection::vec((0..60u32, 1..30u32), 0..200),
     ) {
         let pages: Vec<u32> = runs.into_iter().flat_map(|(first, many)| (first..first + many).map(|page| page % 60)).collect();
@@ -59,7 +59,7 @@ proptest! {
     }
 }
 
-/// Independent touches of pages whose popularity falls with a power of their rank.
+/// Independent accesses to pages whose popularity falls with a power of their rank.
 struct Popular {
     /// Probabilities that the page is this one or one before.
     sums: Vec<f64>,
@@ -83,8 +83,8 @@ impl Popular {
         self.sums[page] - if page == 0 { 0.0 } else { self.sums[page - 1] }
     }
 
-    /// The ratio of hits in an LRU cache by Che's approximation: a page is there if it was touched within as many touches
-    /// as it takes to touch as many different pages as fit.
+    /// The hit ratio of an LRU cache by Che's approximation: a page is cached if it was accessed within the number of
+    /// accesses that reach as many different pages as fit.
     fn che(&self, size: usize) -> f64 {
         let there = |page: usize, time: f64| 1.0 - libm::exp(-self.probability(page) * time);
         let different = |time: f64| (0..self.sums.len()).map(|page| there(page, time)).sum::<f64>();
@@ -122,7 +122,7 @@ fn long_traces_have_the_hits_of_the_reference() {
 }
 
 #[test]
-fn lru_follows_che_where_touches_are_independent() {
+fn lru_follows_che_where_accesses_are_independent() {
     let (pages, many) = (10_000, 1_000_000);
     for skew in [0.6, 0.8, 1.0, 1.2] {
         let trace: Vec<u32> = Popular::new(pages, skew).take(many).collect();
@@ -134,7 +134,7 @@ fn lru_follows_che_where_touches_are_independent() {
             hits(&mut lru, before);
             let ratio = hits(&mut lru, counted) as f64 / counted.len() as f64;
             let expected = popular.che(of);
-            // Five standard deviations of a count of independent touches.
+            // Five standard deviations of a count of independent accesses.
             let noise = 5.0 * (expected * (1.0 - expected) / counted.len() as f64).sqrt();
             assert!((ratio - expected).abs() < 0.001 + noise, "skew {skew}, {of} pages: {ratio} {expected}");
         }
@@ -144,7 +144,7 @@ fn lru_follows_che_where_touches_are_independent() {
 #[test]
 fn nothing_is_found_in_a_loop_that_does_not_fit() {
     let pages: Vec<u32> = (0..100_000).map(|i| i % 1000).collect();
-    // All pages are as popular, and 0.9 of them fit; but a touch tells when the next one comes.
+    // All pages are equally popular, and 0.9 of them fit; but an access predicts the next one.
     assert_eq!(hits(&mut Lru::new(size(900), 1000), &pages), 0);
     assert_eq!(hits(&mut Clock::new(size(900), 1000), &pages), 0);
     assert_eq!(hits(&mut Lru::new(size(1000), 1000), &pages), 99_000);

@@ -1,9 +1,9 @@
-//! Tasks that reclaim while the reserve is gone wait for kswapd.
+//! Tasks that reclaim while the reserve is used up wait for kswapd.
 
 use crate::common::scenario::{Finished, ran};
 use mmtwin_event::results::Ending;
 
-/// A reader that may use node 1 only, whose kswapd is slow. The node has no zone that is kept for others.
+/// A reader that may use node 1 only, whose kswapd is slow. The node has no zone that is reserved for other requests.
 fn run(boost: u64) -> Finished {
     let text = format!(
         "[machine]\nname = \"m\"\ndistance = [[10, 20], [20, 10]]\n[[machine.node]]\ncpus = \"0-1\"\n\

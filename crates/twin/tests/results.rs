@@ -1,4 +1,4 @@
-//! What results say of a workload: CPU time without waits, every fault once, and counters as each release counts them.
+//! Results of a workload: CPU time without waits, every fault once, and counters as each release counts them.
 
 use crate::common::scenario::{Finished, MACHINE, access, count, ran, ran_explicitly, region};
 
@@ -34,7 +34,7 @@ fn cpu_time_holds_no_wait_for_the_disk() {
     for (i, run) in runs.iter().enumerate() {
         // The same work, whatever the disk takes.
         assert!(run.0.abs_diff(runs[0].0) * 50 < runs[0].0, "{runs:?}");
-        // What is not CPU time is waiting: nearly every touch reads.
+        // The rest of the time is waiting: nearly every access reads from the disk.
         let latency = [100_000, 400_000, 1_000_000][i];
         assert!((latency / 2..latency).contains(&(run.1 - run.0)), "{runs:?}");
         // The program itself thinks, and waits for memory.
@@ -42,7 +42,7 @@ fn cpu_time_holds_no_wait_for_the_disk() {
         assert!((0.05..0.051).contains(&user) && both < run.2.elapsed, "{:?}", run.2);
         assert!((both - run.0 as f64 * 5e-6).abs() < 0.01 * both, "{runs:?}");
     }
-    // Memory used as a disk is copied by the CPU, so that nobody waits.
+    // Memory used as a disk is copied by the CPU, so that no task waits.
     let (own, all, _) = read("0 ns");
     assert!(all - own < all / 20, "{own} {all}");
 }
@@ -59,7 +59,7 @@ fn faults_of_results_are_those_that_the_kernel_counts() {
         assert!(count(&run, "pswpin") > 1000, "{}", count(&run, "pswpin"));
         assert_eq!(faults(&run), count(&run, "pgfault"));
     }
-    // Faults on marked pages are faults of who touches them.
+    // Faults on marked pages are counted for the thread that accesses them.
     let balanced =
         MACHINE.replace("\"kernel.numa_balancing\" = 0", "\"kernel.numa_balancing\" = 1").replace("6.1", "6.12");
     let balanced = format!(
@@ -70,7 +70,7 @@ fn faults_of_results_are_those_that_the_kernel_counts() {
     let run = ran(&balanced);
     let (hints, all) = (count(&run, "numa_hint_faults"), count(&run, "pgfault"));
     assert!(hints > 1000, "{hints}");
-    // Each page is brought in once. A few hundred faults are on pages of the program itself, before it touches anything.
+    // Each page is faulted in once. A few hundred faults are on pages of the program itself, before its first access.
     let touches = faults(&run);
     assert!(touches >= 16_384 + hints - 300 && touches <= all && all - touches < 300, "{touches} {hints} {all}");
 }

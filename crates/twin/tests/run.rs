@@ -1,9 +1,9 @@
-//! Whole runs of scenarios: phases, actions, touches, counters.
+//! Whole runs of scenarios: phases, actions, accesses, counters.
 
 use crate::common::scenario::{MACHINE, ran, ran_explicitly, refused};
 use mmtwin_event::results::Ending;
 
-/// A process with a region of 256 MiB that two threads touch.
+/// A process with a region of 256 MiB that two threads access.
 fn touching(pattern: &str, sharing: &str, rest: &str) -> String {
     format!(
         "{MACHINE}[[process]]\nname = \"p\"\nthreads = 2\npin = true\ncpus = \"0,4\"\n[[process.region]]\n\
@@ -13,7 +13,7 @@ fn touching(pattern: &str, sharing: &str, rest: &str) -> String {
 }
 
 #[test]
-fn a_walk_touches_every_page_of_its_part_on_its_node() {
+fn a_walk_accesses_every_page_of_its_part_on_its_node() {
     let run = ran(&touching("sequential", "private", "count = 32768\nwrite = 1.0"));
     let phase = &run.results.phases[0];
     assert_eq!((phase.accesses[0].touches, phase.accesses[0].faults, phase.accesses[0].threads), (65_536, 65_536, 2));
@@ -38,9 +38,9 @@ fn reads_map_the_zero_page_and_writes_allocate() {
     assert!(nodes.iter().all(|&pages| pages.abs_diff(24_576) < 392), "{nodes:?}");
 }
 
-/// Touches by their rates bring in as many pages as touches one by one, and take as long.
+/// Sampled accesses fault in as many pages as explicit ones, and take as long.
 #[test]
-fn sampled_touches_are_explicit_touches_in_the_mean() {
+fn sampled_accesses_equal_explicit_ones_on_average() {
     let patterns = [
         "pattern = \"uniform\"",
         "pattern = \"zipf\"\nskew = 0.8",
@@ -64,7 +64,7 @@ fn sampled_touches_are_explicit_touches_in_the_mean() {
 }
 
 #[test]
-fn phases_follow_each_other_and_memory_is_given_back() {
+fn phases_follow_each_other_and_memory_is_freed() {
     let config = format!(
         "{MACHINE}[[process]]\nname = \"p\"\nstart = \"10 ms\"\n[[process.region]]\nname = \"r\"\nsize = \"4 MiB\"\n\
          populate = true\n[[process.phase]]\nname = \"rest\"\n[[process.phase.action]]\nkind = \"sleep\"\n\
@@ -128,7 +128,7 @@ fn memory_that_is_full_ends_the_run_with_the_counters_so_far() {
 }
 
 #[test]
-fn cpus_go_and_come_and_sysctls_are_written() {
+fn cpus_are_hotplugged_and_sysctls_written() {
     let config = format!(
         "{MACHINE}[[process]]\nname = \"loop\"\ncpus = \"3\"\npin = true\n[[process.phase]]\nduration = \"40 ms\"\n\
          [[process.phase.action]]\nkind = \"page-loop\"\n[[process]]\nname = \"admin\"\ncpus = \"0\"\n\
@@ -147,7 +147,7 @@ fn cpus_go_and_come_and_sysctls_are_written() {
 }
 
 #[test]
-fn what_is_not_modelled_is_refused_by_name() {
+fn unmodelled_features_are_refused_by_name() {
     let with = |rest: &str| refused(&format!("{MACHINE}{rest}"));
     let region = "[[process]]\nname = \"p\"\n[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\n";
     assert!(with(&format!("{region}huge = \"hugetlb\"\n")).contains("hugetlb"));
@@ -192,7 +192,8 @@ fn threads_of_one_cpu_share_it() {
     assert!((one(4) / one(1) - 1.0).abs() < 0.02);
 }
 
-/// A machine whose CPUs share one budget is one CPU with several threads: everything takes as long as one after another.
+/// A machine whose CPUs share one budget is one CPU with several threads: all work takes as long as if it were
+/// serialized.
 #[test]
 fn busy_cpus_share_one_budget_if_the_machine_says_so() {
     let one_budget = "[machine.cpu]\nsingle_threaded_tcg = true\n[machine.cost]\nsample = \"0 ns\"\n[kernel]";
@@ -226,7 +227,7 @@ fn busy_cpus_share_one_budget_if_the_machine_says_so() {
             assert!((one.1 - times * own.1).abs() < 4e6 * times + 0.02 * one.1, "{work}, {threads}: {own:?} {one:?}");
         }
     }
-    // Sleep is nobody's work.
+    // Sleep is no work.
     let asleep = "[[process.phase.action]]\nkind = \"sleep\"\ntime = \"50 ms\"\n";
     assert_eq!(end(&shared, 4, asleep), end(MACHINE, 4, asleep));
 }
@@ -252,7 +253,7 @@ fn samples_take_from_a_single_threaded_tcg_what_they_cost() {
 
 #[test]
 fn an_atomic_request_leaves_its_bound_node_when_that_is_full() {
-    // On kernel 6.1 a page-hog bound to node 1 got its pages from node 0 too, counted as hits.
+    // On kernel 6.1 a page-hog bound to node 1 had pages of node 0 too, counted as hits.
     let fill = |gfp: &str| {
         let config = format!(
             "{MACHINE}[[process]]\nname = \"fill\"\npolicy = \"bind:1\"\ncpus = \"0\"\n[[process.phase]]\n\

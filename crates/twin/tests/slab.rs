@@ -1,9 +1,9 @@
-//! Names that are looked up: dentries fill blocks of slab, and shrinkers give them back.
+//! Names that are looked up: dentries fill blocks of slab, and shrinkers free them.
 
 use crate::common::scenario::{Finished, ran, refused};
 use mmtwin_event::results::Ending;
 
-/// A machine of 128 MiB with a process that looks names up beside one that reads a file of 128 MiB.
+/// A machine of 128 MiB with a process that looks up names beside one that reads a file of 128 MiB.
 fn finder(release: &str, names: u64) -> String {
     format!(
         "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-2\"\nmemory = \"128 MiB\"\n\
@@ -39,17 +39,16 @@ fn names_take_a_page_each_21_of_them() {
 }
 
 #[test]
-fn shrinkers_give_pages_back() {
-    // 300,000 names are 56 MiB.
-    // Somebody sleeps until RCU has freed all.
+fn shrinkers_free_pages() {
+    // 300,000 names are 56 MiB. A process sleeps until RCU has freed all.
     let sleeper = "[[process]]\nname = \"sleeper\"\n[[process.phase]]\nduration = \"10 s\"\n";
     let run = ran(&format!("{}{sleeper}", finder("6.1", 300_000)));
     assert_eq!(run.results.ending, Ending::Completed);
     let of = |name: &str| run.counter("vmstat", "", name);
     let scanned = of("slabs_scanned");
     assert!(scanned > 20_000 && scanned.is_multiple_of(1024), "{scanned}");
-    // What is in memory still is the file's and of dentries that were not scanned, of the file's index, whose nodes have 64
-    // pages each and lie in pairs of pages, 14 to a pair, and of a few partly filled blocks.
+    // Memory still in use is that of the file, of dentries that were not scanned, of the file's index, whose nodes have
+    // 64 pages each and fill pairs of pages, 14 to a pair, and of a few partly filled blocks.
     let index = (32_768 / 64u64).div_ceil(14) * 2;
     let (slab, left) = (taken(&run) - index, (300_000 - scanned) / 21);
     assert!((left..left + 50).contains(&slab), "{slab} pages of {left}");
@@ -59,7 +58,7 @@ fn shrinkers_give_pages_back() {
 
 #[test]
 fn nodes_of_the_index_stay_with_shadows() {
-    // A file of four times the memory, whose 2,048 nodes lie in pairs of pages, 14 to a pair.
+    // A file of four times the memory, whose 2,048 nodes fill pairs of pages, 14 to a pair.
     let file = |kernel: &str| {
         ran(&format!(
             "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-2\"\nmemory = \"128 MiB\"\n\

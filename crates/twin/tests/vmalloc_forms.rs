@@ -131,7 +131,7 @@ impl Sink for Seen {
 }
 
 #[test]
-fn the_trace_tells_the_same_as_the_outcome() {
+fn the_trace_agrees_with_the_outcome() {
     for purge_accounting in [PurgeAccounting::PerArea, PurgeAccounting::Batched] {
         let mut params = params(4, Rules { purge_accounting, ..Rules::V6_12 });
         (params.workload.tests, params.workload.loops) = (5, 500);

@@ -110,7 +110,7 @@ fn the_published_run_of_448_cpus() {
 }
 
 #[test]
-fn the_mean_value_form_gives_its_documented_results() {
+fn the_mean_value_form_has_its_documented_results() {
     // Documented: 44 ns and 0.073 us give 2,203 and 13.8 us on 72 CPUs; 87.1 ns and 0.689 us give 121,022 and 1,134
     // us on 192; 87.1 ns, 2.997 us and a share of 0.8645 give 2,074,198 us before on 448, 650 s, 44.6 us per area.
     let means = |cpus: u32, line_ns, purge_local_us, worker_share, areas| Means {
@@ -157,7 +157,7 @@ fn equal_lists_predict_the_ratio_of_192_from_448() {
 }
 
 #[test]
-fn latency_grows_with_cpus_on_machines_nobody_published() {
+fn latency_grows_with_cpus_on_unpublished_machines() {
     for rules in [Rules::V6_11, Rules::V6_12] {
         let mut last = 0.0;
         // (CPUs, cores in the same socket, in the other one): each machine is larger and its lines travel further.

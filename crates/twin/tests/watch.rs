@@ -1,10 +1,10 @@
-//! A run that gets nowhere ends, and says where and why.
+//! A run without progress ends, and reports place and reason.
 
 use crate::common::scenario::ran;
 use mmtwin_event::results::Ending;
 use mmtwin_twin::engine::Halted;
 
-/// A machine on which reading a statistics file takes no time, and a process that does so over and over.
+/// A machine on which reading a statistics file takes no time, and a process that does this repeatedly.
 const STILL: &str = "[machine]\nname = \"m\"\nthreads_per_core = 1\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"64 MiB\"\n\
     [machine.cost]\nstat_file = \"0 ns\"\nstat_row = \"0 ns\"\ncounter_read = \"0 ns\"\n[kernel]\nrelease = \"6.1\"\n\
     [[process]]\nname = \"reader\"\nstart = \"3 ms\"\n[[process.phase]]\nduration = \"5 ms\"\n[[process.phase.action]]\n\
@@ -20,7 +20,7 @@ fn a_run_ends_whose_time_stands_still() {
         *at == 3_000_000 && message.contains("0.003000000 s") && message.contains("reader (pid 1000)"),
         "{message}"
     );
-    // What it has done is there: the phase that was cut off, and the samples of its begin and end.
+    // Its results are kept: the phase that was cut off, and the samples of its start and end.
     assert_eq!(run.results.phases.len(), 1);
     assert!(run.counter("vmstat", "", "nr_free_pages") < u64::MAX);
     // And at the same place again.

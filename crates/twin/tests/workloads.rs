@@ -1,5 +1,5 @@
-//! Workloads of the published tests of 2010 and 2012: attempts to get blocks, memory and files that are freed while others
-//! go on, and controls that hardly press memory, in which the kernels agree.
+//! Workloads of the published tests of 2010 and 2012: attempts to allocate blocks, memory and files that are freed
+//! while others continue, and controls with hardly any memory pressure, in which the kernels agree.
 
 use crate::common::scenario::{Finished, count, ran, ran_with};
 use mmtwin_event::results::Attempt;
@@ -14,7 +14,7 @@ fn machine(release: &str, rest: &str) -> String {
 }
 
 #[test]
-fn a_heap_is_given_back_and_filled_again() {
+fn a_heap_is_freed_and_filled_again() {
     let run = ran(&machine(
         "2.6.36",
         "[[process.region]]\nname = \"heap\"\nsize = \"16 MiB\"\n[[process.phase]]\n[[process.phase.access]]\n\
@@ -22,7 +22,7 @@ fn a_heap_is_given_back_and_filled_again() {
          duration = \"1 ms\"\n",
     ));
     let phase = &run.results.phases[0];
-    // 100 times as much as fits in never presses memory: every touch is a fault, and one heap is left.
+    // 100 times the size of memory, without memory pressure: every access is a fault, and one heap is left.
     assert_eq!((phase.accesses[0].faults, phase.placement[0].nodes.clone()), (409_600, vec![4096]));
     assert_eq!((count(&run, "allocstall"), count(&run, "pageoutrun"), count(&run, "nr_anon_pages")), (0, 0, 0));
 }
@@ -56,7 +56,7 @@ fn a_deleted_file_takes_its_dirty_pages_along() {
         ))
     };
     let (kept, deleted) = (of(false), of(true));
-    // What is written over stays one file; what is deleted is freed, dirty or not, and never written.
+    // A file that is overwritten stays one file; deleted pages are freed, dirty or not, and never written.
     assert_eq!((count(&kept, "nr_dirty"), count(&deleted, "nr_dirty")), (2048, 0));
     assert_eq!((count(&kept, "pgpgout"), count(&deleted, "pgpgout")), (0, 0));
     assert_eq!(count(&kept, "nr_file_pages") - count(&deleted, "nr_file_pages"), 2048);
@@ -75,12 +75,12 @@ fn attempts(release: &str, phase: &str) -> (Finished, Vec<Attempt>) {
 }
 
 #[test]
-fn attempts_go_on_where_they_fail() {
+fn attempts_continue_after_failures() {
     for release in ["2.6.36", "2.6.37", "3.3", "3.5", "6.1"] {
         let (run, attempts) = attempts(release, "order = 9\ncount = 140\ninterval = \"20 ms\"\n");
         let action = &run.results.phases[1].actions[0];
         let failed = attempts.iter().filter(|attempt| !attempt.success).count() as u64;
-        // There are 128 blocks at most, and memory is full of pages that can go.
+        // There are 128 blocks at most, and memory is full of reclaimable pages.
         assert_eq!((action.operations, action.failures), (140, failed), "{release}");
         assert!((13..=110).contains(&failed), "{release}: {failed}");
         let interval = |pair: &[Attempt]| pair[1].at - pair[0].at;
@@ -104,12 +104,12 @@ fn attempts_that_are_retried_hard_get_no_less() {
 const KERNELS: [&str; 8] =
     ["2.6.36", "2.6.36-lowlumpy", "2.6.36-waitcongest", "2.6.37", "3.3", "3.4", "3.4-lumpyremove", "3.5"];
 
-/// Kernels take as long for a control, on average over two seeds, as the seeds let one tell or to one percent, at about a quarter
-/// of its size. There is some pressure in each.
+/// Kernels take as long for a control, on average over two seeds, within the spread of the seeds or to one percent, at
+/// about a quarter of its size. There is some pressure in each.
 fn agrees(control: &str, sets: &[&str]) {
     let path = format!("{}/../../scenarios/controls/{control}.toml", env!("CARGO_MANIFEST_DIR"));
     let control = std::fs::read_to_string(path).expect("a control");
-    // Nobody can tell times that are within a tick.
+    // Times within a tick cannot be distinguished.
     const TICK: u64 = 4_000_000;
     let took = |release: &str, seed: u32| {
         let mut sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();

@@ -1,4 +1,4 @@
-//! Dirty pages of files in whole runs: they are all written once, in time, and writers go as fast as the disk.
+//! Dirty pages of files in whole runs: they are all written once, in time, and writers are as fast as the disk.
 
 use crate::common::scenario::{Finished, count, events, ran};
 use mmtwin_event::results::Ending;
@@ -27,7 +27,7 @@ fn seconds(run: &Finished) -> f64 {
 }
 
 #[test]
-fn what_is_dirtied_is_written_or_dirty() {
+fn dirtied_pages_are_written_or_dirty() {
     for (via, kernel) in [("syscall", "6.1"), ("mmap", "6.1"), ("syscall", "6.12")] {
         let config = machine(256, "200 MB/s", "").replace("\"6.1\"", &format!("\"{kernel}\""));
         let access = format!("pattern = \"sequential\"\nvia = \"{via}\"\ncount = 131072");
@@ -51,7 +51,7 @@ fn what_is_dirtied_is_written_or_dirty() {
 }
 
 #[test]
-fn writers_go_as_fast_as_the_disk() {
+fn writers_are_as_fast_as_the_disk() {
     // 512 MiB at 40 MB/s take 13.4 s.
     let limits = "\"vm.dirty_bytes\" = 67_108_864\n\"vm.dirty_background_bytes\" = 33_554_432\n";
     let access = "pattern = \"sequential\"\nvia = \"syscall\"\ncount = 131072";

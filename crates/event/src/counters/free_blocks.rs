@@ -54,7 +54,7 @@ fn line(text: &str) -> Option<FreeBlocks> {
     let zone = parts.next()?.strip_prefix("zone")?.trim().to_string();
     let mut words = parts.next()?.strip_prefix("type")?.split_ascii_whitespace();
     let of = words.next()?.to_string();
-    // A count that is too large to be worth counting is printed with a sign before it.
+    // A count that was cut off at a limit is printed with a sign before it.
     let blocks = words.map(|word| word.trim_start_matches('>').parse().ok()).collect::<Option<_>>()?;
     Some(FreeBlocks { node, zone, of, blocks, pageblocks: None })
 }

@@ -24,9 +24,9 @@ pub struct Lruvec {
     pub file_cost: u64,
     /// Evictions and activations so far, by which refaults are measured.
     pub nonresident_age: u64,
-    /// Refaults of anonymous pages at the last look.
+    /// Refaults of anonymous pages at the last reclaim.
     pub refaults_anon: u64,
-    /// Refaults of pages of files at the last look.
+    /// Refaults of pages of files at the last reclaim.
     pub refaults_file: u64,
     /// `inactive_anon`, `active_anon`, `inactive_file`, `active_file`, each from its tail.
     pub lists: [Vec<Run>; 4],
@@ -37,9 +37,9 @@ pub struct Lruvec {
 pub struct Batch {
     /// The CPU.
     pub cpu: u32,
-    /// What will be done with them: `lru_add`, `deactivate_file`, `deactivate`, `lazyfree`, `activate`.
+    /// The batch they are in: `lru_add`, `deactivate_file`, `deactivate`, `lazyfree`, `activate`.
     pub name: String,
-    /// Node and folios, in the order in which they came.
+    /// Node and folios, in order of their addition.
     pub runs: Vec<(u32, Run)>,
 }
 
@@ -50,11 +50,11 @@ pub struct Run {
     pub zone: String,
     /// Order of each.
     pub order: u32,
-    /// What backs them.
+    /// Their backing.
     pub backing: Backing,
     /// On an active list, or will be.
     pub active: bool,
-    /// Accessed since the last look.
+    /// Accessed since the last check.
     pub referenced: bool,
     /// Not yet written.
     pub dirty: bool,
@@ -62,7 +62,7 @@ pub struct Run {
     pub writeback: bool,
     /// To be reclaimed when it is written.
     pub reclaim: bool,
-    /// Was on the active list, or came back soon.
+    /// Was on the active list, or refaulted soon (`PG_workingset`).
     pub workingset: bool,
     /// Has a place in swap.
     pub swapcache: bool,
@@ -76,7 +76,7 @@ pub struct Run {
     pub folios: u64,
 }
 
-/// What is behind a folio.
+/// Backing of a folio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backing {
     /// Nothing: anonymous memory.
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_has_its_line() {
+    fn unreadable_text_has_its_line() {
         let wrong = [
             "list node=0 cgroup=/ name=inactive_file runs=DMA/0/*1",
             "lruvec node=0 cgroup=/",

@@ -1,9 +1,9 @@
 //! Kernel statistics: from the text of a `/proc`, `/sys` or cgroup file to rows of counters.
 //!
-//! Live sampling and saved snapshots go through the same functions. Names are the kernel's own. Values keep the
-//! kernel's unit: `meminfo` counts kB, PSI totals microseconds; PSI averages are percentages and are kept in
-//! hundredths. What is no number (`max` of an unlimited cgroup) is a counter without a value; what is no counter at
-//! all is a [`Problem`].
+//! Live sampling and saved snapshots use the same functions. Names are the kernel's own. Values keep the kernel's unit:
+//! `meminfo` counts kB, PSI totals microseconds; PSI averages are percentages and are kept in hundredths. A text that
+//! is not a number (`max` of an unlimited cgroup) is a counter without a value; a line that is no counter is a
+//! [`Problem`].
 //!
 //! | source | key | names |
 //! |---|---|---|
@@ -33,7 +33,7 @@ pub use zoneinfo::zoneinfo;
 /// Counters of one key at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// What within the source; see the table above.
+    /// Object within the source; see the table above.
     pub key: String,
     /// Names, in the kernel's order.
     pub names: Vec<String>,
@@ -62,12 +62,11 @@ impl Row {
 pub struct Problem {
     /// Line number from 1.
     pub line: u64,
-    /// What was expected.
+    /// The expected form.
     pub message: &'static str,
 }
 
-/// Lines `NAME VALUE`: `/proc/vmstat`, `nodeN/vmstat`, `nodeN/numastat`, `memory.events`. `prefix` goes before every
-/// name.
+/// Lines `NAME VALUE`: `/proc/vmstat`, `nodeN/vmstat`, `nodeN/numastat`, `memory.events`. `prefix` precedes every name.
 pub fn keyed(text: &str, prefix: &str, row: &mut Row, problems: &mut Vec<Problem>) {
     for (line, text) in lines(text) {
         let mut words = text.split_ascii_whitespace();
@@ -189,9 +188,9 @@ pub const SAVED: [&str; 9] = [
     "zoneinfo",
 ];
 
-/// A saved file by its name: (source, rows), or `None` if the name is of no file that holds counters. Knows
-/// `vmstat`, `zoneinfo`, `meminfo`, `numastat`, `node_vmstat` or `nodevmstat`, and PSI files as `memory.pressure`;
-/// several nodes in one file are separated by lines `# node0`.
+/// A saved file by its name: (source, rows), or `None` if the name is of no file with counters. Knows `vmstat`,
+/// `zoneinfo`, `meminfo`, `numastat`, `node_vmstat` or `nodevmstat`, and PSI files as `memory.pressure`; several nodes
+/// in one file are separated by lines `# node0`.
 pub fn saved(name: &str, text: &str, problems: &mut Vec<Problem>) -> Option<(&'static str, Vec<Row>)> {
     let by_node = |problems: &mut Vec<Problem>| {
         let read = |part: &str, first_line: u64, row: &mut Row, problems: &mut Vec<Problem>| {

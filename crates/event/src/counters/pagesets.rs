@@ -19,7 +19,7 @@ pub struct Pageset {
     pub alloc_factor: u32,
     /// Pages freed lately (6.7 and later).
     pub free_count: u64,
-    /// What the CPU has not yet added to the zone's count of free pages.
+    /// The CPU's differential of the zone's free pages.
     pub free_diff: i64,
     /// Order, migratetype by its number in the kernel, and blocks of each list that is not empty.
     pub lists: Vec<(u32, usize, u64)>,

@@ -1,4 +1,4 @@
-//! `/proc/mmtwin_shrinkers`, which the lab's own module shows: what shrinks slab caches.
+//! `/proc/mmtwin_shrinkers`, which the lab's own module shows: shrinkers of slab caches.
 
 use super::{Problem, lines};
 
@@ -11,11 +11,11 @@ pub struct Shrinker {
     pub of: Option<String>,
     /// The node; the first one for those that do not count by node.
     pub node: u32,
-    /// What it would shrink for the root cgroup.
+    /// Objects that it would shrink for the root cgroup.
     pub objects: u64,
-    /// What was put off.
+    /// Deferred objects.
     pub deferred: u64,
-    /// What an object costs to make again; 0: shrunk by half.
+    /// Cost to recreate an object (`seeks`); 0: shrunk by half.
     pub seeks: u32,
     /// Objects of a call; 0: the kernel's default of 128.
     pub batch: u64,

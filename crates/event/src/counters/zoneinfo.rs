@@ -1,9 +1,9 @@
 //! `/proc/zoneinfo`.
 //!
 //! Format: a header `Node N, zone NAME`, from 4.8 on `per-node stats` before a node's first zone, then the zone's
-//! watermarks and sizes, its statistics (NUMA counters behind them since 4.14), per-CPU page sets and a few last
-//! lines. Per-CPU page sets are folded over the CPUs: sums of `count` and `high`, the largest `batch` and threshold.
-//! That of a single CPU is omitted.
+//! watermarks and sizes, its statistics (followed by NUMA counters since 4.14), per-CPU page sets and a few last lines.
+//! Per-CPU page sets are folded over the CPUs: sums of `count` and `high`, the largest `batch` and threshold. That of a
+//! single CPU is omitted.
 
 use super::{Problem, Row, lines};
 

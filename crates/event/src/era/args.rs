@@ -1,4 +1,4 @@
-//! Arguments and conversions of print formats: what the tables write, as the kernel's C text and as a value.
+//! Arguments and conversions of print formats: text of the tables, the kernel's C text, and values.
 //!
 //! A page's address and its frame number are converted with the virtual memory map of x86-64 (4-level page tables,
 //! no KASLR) and 64 bytes per `struct page`; before 2.6.39 that structure had 56.
@@ -35,7 +35,7 @@ pub(super) enum Arg {
     Constant(u64),
 }
 
-/// What a field is compared with.
+/// Operand of a comparison with a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operand {
     Field(usize),
@@ -83,7 +83,7 @@ impl Arg {
         })
     }
 
-    /// The fields it looks at.
+    /// The fields that it reads.
     pub fn fields(&self) -> impl Iterator<Item = usize> + use<> {
         let (first, second) = match *self {
             Arg::Field(f)
@@ -197,7 +197,7 @@ pub(super) enum Piece {
 }
 
 impl Piece {
-    /// Takes a format apart; `None` if it has a conversion that no event of the tables needs.
+    /// Parses a format; `None` if it has a conversion that no event of the tables needs.
     pub fn parse(format: &'static str) -> Option<Vec<Piece>> {
         let mut pieces = Vec::new();
         let mut rest = format;
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_come_apart() {
+    fn formats_are_parsed() {
         let pieces = Piece::parse("bdi %s: ino=%lu zone=%-8s, %pS").unwrap();
         use Piece::*;
         let expected = [

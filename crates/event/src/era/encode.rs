@@ -1,8 +1,8 @@
 //! Records from values: the bytes that a kernel of an era would have written for an event.
 //!
-//! Values come as a text line has them, in [`Slots`] and the payload they point into, because text is what needs to
-//! be encoded; a value that the line cannot give is an error, never 0. What a line shows in another form than the
-//! record holds it (words, GFP flags, frame numbers, shifts) is turned back with the tables of the era.
+//! Values are those of a text line, in [`Slots`] and the payload that they point into, because only text needs to be
+//! encoded; a value that the line does not have is an error, never 0. Values that a line prints in another form than
+//! the record has (words, GFP flags, frame numbers, shifts) are converted with the tables of the era.
 
 use super::args::{Arg, PAGE_STRUCT, VMEMMAP};
 use super::layout::{Definition, Field, Form};

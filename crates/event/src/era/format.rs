@@ -1,7 +1,7 @@
-//! Format texts: what the kernel's `events/SYSTEM/EVENT/format`, `header_page` and `header_event` say.
+//! Format texts: the kernel's `events/SYSTEM/EVENT/format`, `header_page` and `header_event`.
 //!
-//! Generated from the tables. Kernels expand macros in the print format and may leave enum names in it; here every
-//! flag and word has its number, so that a reader needs nothing else.
+//! Generated from the tables. Kernels expand macros in the print format and may leave enum names in it; here every flag
+//! and word has its number, so that a reader needs no other table.
 
 use super::{Definition, Era, Field, find};
 use std::fmt::Write;
@@ -57,7 +57,7 @@ impl Field {
     }
 }
 
-/// The `header_page` text: where timestamp, commit and data stand in a ring-buffer page of `page_size` bytes of a
+/// The `header_page` text: the places of timestamp, commit and data in a ring-buffer page of `page_size` bytes of a
 /// kernel whose `long` has `long_size` bytes (4 or 8).
 pub fn header_page(era: Era, long_size: u8, page_size: u32) -> String {
     let data = 8 + u32::from(long_size);
@@ -71,7 +71,7 @@ pub fn header_page(era: Era, long_size: u8, page_size: u32) -> String {
     )
 }
 
-/// The `header_event` text: the bits of a record's first word. Absolute time stamps came with 4.17.
+/// The `header_event` text: the bits of a record's first word. Absolute time stamps exist from 4.17 on.
 pub fn header_event(era: Era) -> String {
     let mut text = "# compressed entry header\n".to_string();
     for (name, bits) in [("type_len", 5), ("time_delta", 27), ("array", 32)] {

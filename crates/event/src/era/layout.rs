@@ -1,8 +1,8 @@
-//! An event as the kernels of one era have it: fields at their offsets, and how it is printed.
+//! An event as the kernels of one era have it: fields at their offsets, and its print format.
 //!
-//! Offsets follow the natural alignment of C on a 64-bit machine; the dynamic strings of a record begin behind the
-//! last field, without padding, while the space for the fields is rounded up to their alignment (so the kernel's
-//! trace macros reserve it). Validated against the formats of 6.1 and 6.18 (see [`super`]).
+//! Offsets follow the natural alignment of C on a 64-bit machine; the dynamic strings of a record begin behind the last
+//! field, without padding, while the space for the fields is rounded up to their alignment (as the kernel's trace
+//! macros reserve it). Validated against the formats of 6.1 and 6.18 (see [`super`]).
 
 use super::Era;
 use super::args::{Arg, Piece};
@@ -183,7 +183,7 @@ impl Definition {
         kept
     }
 
-    /// What the vocabulary says of a field.
+    /// The vocabulary's schema of a field.
     pub(super) fn shape(&self, field: &Field) -> Option<Shape> {
         Some(self.schema.fields.get(field.slot?)?.shape)
     }

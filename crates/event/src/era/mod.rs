@@ -1,13 +1,12 @@
 //! Event formats by kernel: layout and print format.
 //!
-//! Six groups of releases, called eras, stand for the kernels since 2.6.36. For every typed event of each, the tables in `data` hold the C
-//! fields in order and the print format with its arguments; from them come [`format_text`], the record of an event
-//! ([`Definition::encode`]) and its printed payload ([`Definition::print`]). All are those of a 64-bit little-endian
-//! machine with 4 KiB pages.
-//! Not modelled: kernels between the eras, whose events differ in a field or a word, and printed forms that depend on a
-//! kernel's configuration (highmem zones, KASAN and lockdep GFP flags).
-//! Validated: fields, types, offsets, sizes and signs equal the format files of a running 6.18 and of a recorded 6.1
-//! kernel; `tests` keeps some of those texts.
+//! Six groups of releases, called eras, stand for the kernels since 2.6.36. For every typed event of each, the tables
+//! in `data` hold the C fields in order and the print format with its arguments; from them are made [`format_text`],
+//! the record of an event ([`Definition::encode`]) and its printed payload ([`Definition::print`]). All are those of a
+//! 64-bit little-endian machine with 4 KiB pages. Not modelled: kernels between the eras, whose events differ in a
+//! field or a word, and printed forms that depend on a kernel's configuration (highmem zones, KASAN and lockdep GFP
+//! flags). Validated: fields, types, offsets, sizes and signs equal the format files of a running 6.18 and of a
+//! recorded 6.1 kernel; `tests` keeps some of those texts.
 
 mod args;
 mod encode;
@@ -84,7 +83,7 @@ impl Era {
         self <= Era::V6_1
     }
 
-    /// The letter that stands for it in the tables in `data`: `A` for the oldest.
+    /// Its letter in the tables in `data`: `A` for the oldest.
     fn of_letter(letter: char) -> Option<Era> {
         "ABCDEF".chars().zip(Era::ALL).find(|(l, _)| *l == letter).map(|(_, era)| era)
     }

@@ -9,14 +9,14 @@ use super::encode::{Gap, Held, Values};
 use super::layout::Definition;
 use std::borrow::Cow;
 
-/// What an argument comes to.
+/// Value of an argument.
 enum Shown<'a> {
     Number(u64),
     Text(Cow<'a, [u8]>),
 }
 
 impl Definition {
-    /// What the kernel prints behind `event: `.
+    /// Text that the kernel prints behind `event: `.
     pub fn print(&self, values: Values<'_>) -> Result<Vec<u8>, Gap> {
         let mut line = Vec::new();
         let mut args = self.args.iter();

@@ -181,7 +181,7 @@ impl Line {
         Some(())
     }
 
-    /// Reads a line by the print format: what stands between the literals, into the fields of the arguments.
+    /// Reads a line by the print format: texts between the literals are the fields of the arguments.
     fn scan(d: &Definition, line: &str) -> Option<Line> {
         let mut scanned = Line::default();
         let mut rest = line;
@@ -293,7 +293,7 @@ fn old_kernels_print_their_way() {
 }
 
 #[test]
-fn what_a_line_hides_is_left_out_of_its_records() {
+fn fields_that_a_line_lacks_are_unset_in_its_record() {
     let names = |d: &Definition| d.fields.iter().map(|f| (f.name, f.offset)).collect::<Vec<_>>();
     let wake = find(Era::V6_18, "mm_vmscan_kswapd_wake").unwrap();
     assert_eq!(names(wake), [("nid", 8), ("zid", 12), ("order", 16)]);
@@ -349,7 +349,7 @@ fn symbols_get_addresses() {
 }
 
 #[test]
-fn gaps_are_told() {
+fn gaps_are_reported() {
     let d = find(Era::V3_5, "mm_migrate_pages").unwrap();
     let mut line = Line::scan(d, "nr_succeeded=1 nr_failed=0 mode=MIGRATE_SYNC reason=compaction").unwrap();
     line.set(d, d.schema.slot(b"reason").unwrap(), "demotion").unwrap();
@@ -440,7 +440,7 @@ fn check_record(d: &Definition, line: &Line) -> Result<(), TestCaseError> {
             _ => prop_assert_eq!(number, value, "{} {}", d.name, field.name),
         }
     }
-    // A reader of the printed line gets the same record.
+    // A reader of the printed line has the same record.
     let printed = String::from_utf8(d.print(line.values()).unwrap()).unwrap();
     let shown = d.printed();
     let again = Line::scan(&shown, &printed);

@@ -1,7 +1,7 @@
 //! Words that kernels of an era print for numbers, and GFP flags in particular.
 //!
-//! `__print_flags` walks a table in order: an entry whose bits are all set is printed and its bits are taken away;
-//! what is left follows as `0x..`. 0 prints a word of the event. `__print_symbolic` prints the entry that equals the
+//! `__print_flags` walks a table in order: an entry whose bits are all set is printed and its bits are cleared;
+//! remaining bits follow as `0x..`. 0 prints a word of the event. `__print_symbolic` prints the entry that equals the
 //! number, else the number as `0x..`. So the order of entries matters, and one table per era is kept.
 
 use super::Era;
@@ -88,9 +88,9 @@ pub fn gfp_text(era: Era, bits: u64) -> String {
     words(era, "gfp").map_or_else(|| format!("{bits:#x}"), |gfp| gfp.text(bits))
 }
 
-/// The flags of a request, named as kernels from 4.6 on name them, as kernels of an era print them. Before, a name of one
-/// flag had no underscores, kernel memory was not accounted, who spared kswapd said so, and some flags had no name yet or
-/// were not there at all.
+/// The flags of a request, named as kernels from 4.6 on name them, as kernels of an era print them. In earlier kernels
+/// names of single flags have no underscores, kernel memory is not accounted, requests that do not wake kswapd have a
+/// flag for it, and some flags have no name or do not exist.
 pub fn gfp_then(era: Era, text: &str) -> Cow<'_, str> {
     // Bits without a name in the tables of their time.
     const HIGHMEM: u64 = 0x2;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn composites_come_first_and_are_taken_away() {
+    fn composites_are_first_and_their_bits_are_cleared() {
         assert_eq!(gfp_text(Era::V2_6_36, 0x10), "GFP_NOIO");
         assert_eq!(gfp_text(Era::V2_6_36, 0x20), "GFP_ATOMIC");
         assert_eq!(gfp_text(Era::V2_6_36, 0xd0 | 0x200 | 0x2), "GFP_KERNEL|GFP_NOWARN|0x2");

@@ -13,7 +13,7 @@ pub(crate) enum Change {
     Value {
         /// The file.
         file: PathBuf,
-        /// What was in it.
+        /// Its previous content.
         before: String,
         /// Values that are written.
         set: Vec<u64>,
@@ -22,7 +22,7 @@ pub(crate) enum Change {
     Pair {
         /// The files.
         files: [PathBuf; 2],
-        /// What was in them.
+        /// Their previous contents.
         before: [u64; 2],
         /// Values that are written to them.
         set: [Vec<u64>; 2],
@@ -31,7 +31,7 @@ pub(crate) enum Change {
     Cgroup {
         /// Its directory.
         directory: PathBuf,
-        /// Number of the directory, once it is made: another of that name is somebody else's.
+        /// Inode number of the directory, once it is made: another directory of that name belongs to another program.
         inode: Option<u64>,
     },
     /// The memory controller is given to the children of a cgroup of version 2.
@@ -43,7 +43,7 @@ pub(crate) enum Change {
     Worker {
         /// Process id.
         pid: u32,
-        /// When it was started, in clock ticks since boot: another process of that number is somebody else's.
+        /// When it was started, in clock ticks since boot: another process of that number belongs to another program.
         start: u64,
     },
     /// The machine's own function tracer is used.
@@ -71,7 +71,7 @@ pub(crate) enum Change {
 const TEMPORARY: [&str; 2] = [".mmtwin-", "mmtwin-run-"];
 
 impl Change {
-    /// True if it is one that a run makes. A journal that says more is damaged, or not ours.
+    /// True if it is one that a run makes. A journal with others is damaged, or not ours.
     pub fn is_sound(&self) -> bool {
         let within = |path: &Path, folder: &str| {
             path.starts_with(folder) && path.components().all(|part| !matches!(part, Component::ParentDir))
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_run_changes_is_sound() {
+    fn only_changes_of_a_run_are_accepted() {
         let value = |file: &str| Change::Value { file: file.into(), before: "1".into(), set: vec![] }.is_sound();
         assert!(value("/proc/sys/vm/laptop_mode") && value("/sys/devices/system/cpu/cpu1/online"));
         assert!(!value("/etc/passwd") && !value("/proc/sys/../../etc/passwd"));

@@ -28,7 +28,7 @@ fn path() -> PathBuf {
     }
 }
 
-/// The folder, made if there is none. What it holds is done by this user: nobody else may write there.
+/// The folder, made if there is none. Its entries are undone as this user: no other user may write there.
 pub(super) fn make() -> Result<PathBuf, Error> {
     let path = path();
     let fail = |e| Error::io(path.display().to_string(), e);
@@ -55,8 +55,8 @@ pub(super) fn forget(journal: &Path) {
     let _ = journal.parent().map(fs::remove_dir);
 }
 
-/// Undoes what runs changed that were killed together with their guardians. `say` takes a line for the user about each.
-/// What cannot be undone is said, and the caller continues.
+/// Undoes the changes of runs that were killed together with their guardians. `say` receives a line for the user about
+/// each. Changes that cannot be undone are reported, and the caller continues.
 pub fn recover(say: &mut dyn FnMut(&str)) {
     let folder = path();
     if is_own(&folder) {

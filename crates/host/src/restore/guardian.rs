@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 /// First argument of an executable that is to be a guardian: it calls [`guardian`] and ends with its result.
 pub const GUARDIAN: &str = "workload-guardian";
 
-/// The guardian, as its run sees it. It ends when this is dropped.
+/// Handle of the run to its guardian, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Guardian(Child);
 
@@ -20,7 +20,7 @@ impl Guardian {
         let fail = |e| Error::io("starting the guardian of the run", e);
         let mut command = Command::new("/proc/self/exe");
         command.arg(GUARDIAN).arg(journal).stdin(Stdio::piped()).stdout(Stdio::piped());
-        // What a terminal sends to the run is not for it.
+        // Signals of the terminal to the run are not for the guardian.
         let mut child = command.process_group(0).spawn().map_err(fail)?;
         let ready = child.stdout.take().map_or(Ok(0), |mut out| out.read(&mut [0; 1]));
         match ready {
@@ -69,7 +69,7 @@ pub fn guardian() -> i32 {
     if !journal.exists() {
         return 0;
     }
-    // The terminal may be gone.
+    // The terminal may be closed.
     let mut say = |line: &str| drop(writeln!(io::stderr(), "mmtwin: {line}"));
     let settled = settle(journal, true, &mut say);
     // The run's instance has lost its owner.

@@ -1,4 +1,4 @@
-//! The journal of a run: a line that says whose it is, then a line per change, JSON each.
+//! The journal of a run: a line with its owner, then a line per change, JSON each.
 //!
 //! Its owner holds a lock (`flock`) on it, which the kernel drops with the process, however it ends and in whatever pid
 //! namespace it ran. A journal without a lock is of a run that was killed.
@@ -92,7 +92,7 @@ impl Journal {
     /// Adds a change that is about to be made. It is in the kernel's memory then, which outlives this process.
     pub fn append(&mut self, change: &Change) -> Result<(), Error> {
         let fail = |e| Error::io(self.path.display().to_string(), e);
-        // A line in one call: a reader sees all of it or knows that it is cut.
+        // A line in one call: a reader finds all of it or a line without an end.
         self.file.write_all(line(change).map_err(fail)?.as_bytes()).map_err(fail)
     }
 
@@ -118,12 +118,12 @@ pub(super) struct Left {
     _lock: File,
 }
 
-/// What is known of a journal.
+/// Content of a journal.
 #[derive(Debug)]
 pub(super) enum Found {
     /// It has been dealt with meanwhile.
     Gone,
-    /// Somebody holds its lock, its owner if that runs.
+    /// Its lock is held, by its owner if that runs.
     Locked(Option<Owner>),
     /// It was left.
     Left(Left),
@@ -160,7 +160,7 @@ pub(super) fn look(path: &Path) -> Result<Found, Error> {
 }
 
 fn parse(text: &str) -> (Option<Owner>, Vec<Change>, usize) {
-    // What follows the last line's end was cut off, and its change not made.
+    // Text after the end of the last line was cut off, and its change not made.
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
     let mut lines = whole.lines();
     let owner = lines.next().and_then(|line| serde_json::from_str(line).ok());

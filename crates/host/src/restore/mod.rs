@@ -1,10 +1,10 @@
-//! What a run changes of the machine, put back however the run ends.
+//! Changes of a run to the machine, restored however the run ends.
 //!
-//! Every change is written to a journal before it is made. The run itself undoes what is in it when it ends. Should it
-//! be killed, its guardian does so: a process that is started before the first change and waits for the run's end. What
-//! neither could undo, since both were killed, the next start does ([`recover`]), which finds the journal.
+//! Every change is written to a journal before it is made. The run itself undoes the changes of the journal when it
+//! ends. If it is killed, its guardian undoes them: a process that is started before the first change and waits for the
+//! run's end. If both were killed, the next start finds the journal and undoes them ([`recover`]).
 //!
-//! Nothing is put back over a value that somebody else has set since: what a run sets is in its journal too.
+//! A value that another program has set since is not overwritten: the journal also has the values that the run has set.
 
 mod change;
 mod folder;
@@ -26,7 +26,7 @@ use journal::Journal;
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     made: Vec<Change>,
-    /// Before the guardian: it finds the journal gone.
+    /// Before the guardian ends: it finds no journal.
     journal: Option<Journal>,
     guardian: Option<Guardian>,
 }
@@ -53,10 +53,11 @@ impl Changes {
         Ok(())
     }
 
-    /// Undoes them. Returns what could not be put back, or was not since somebody else has changed it.
+    /// Undoes them. Returns the changes that could not be restored, or were not because another program has changed the
+    /// value.
     pub fn undo(&mut self) -> Vec<String> {
         let made = std::mem::take(&mut self.made);
-        // Whoever made these removes them.
+        // Their owner removes them.
         let changes: Vec<Change> =
             made.into_iter().filter(|change| !matches!(change, Change::Temporary { .. })).collect();
         let report = undo::all(&changes);

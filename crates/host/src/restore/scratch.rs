@@ -44,7 +44,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed now is of no use and in nobody's way.
+        // A remainder that cannot be removed now is harmless.
         let _ = fs::remove_dir_all(&self.path);
         if let Some(journal) = self.journal.take() {
             journal.remove();
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_with_its_owner() {
+    fn it_is_removed_with_its_owner() {
         let scratch = Scratch::create().unwrap();
         fs::write(scratch.path().join("x"), "").unwrap();
         let (path, journal) = (scratch.path().to_path_buf(), scratch.journal.as_ref().unwrap().path().to_path_buf());

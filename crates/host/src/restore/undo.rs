@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// How long processes that were killed may take to end: those that write to a slow disk do so first.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What was undone.
+/// The change that was undone.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     /// Put back, in words for the user.
@@ -73,7 +73,7 @@ fn one(change: &Change, all: &[Change], report: &mut Report) {
         Change::Pair { files, before, set } => pair(files, *before, set, report),
         Change::Cgroup { directory, inode: made } => cgroup(directory, *made, all, report),
         Change::Controller { file } => {
-            // Other cgroups below may have come to need it.
+            // Other cgroups below may need it by now.
             let _ = fs::write(file, "-memory");
         }
         Change::Tracer { tracefs, buffer, on } => tracer(tracefs, buffer, on, report),
@@ -83,7 +83,7 @@ fn one(change: &Change, all: &[Change], report: &mut Report) {
     }
 }
 
-/// A file's words. `None`: it cannot be read, which is what a CPU that is gone looks like.
+/// A file's words. `None`: it cannot be read, as for a CPU that was removed.
 fn words(file: &Path) -> Option<Vec<String>> {
     Some(fs::read_to_string(file).ok()?.split_whitespace().map(str::to_string).collect())
 }
@@ -135,7 +135,7 @@ fn cgroup(directory: &Path, made: Option<u64>, all: &[Change], report: &mut Repo
     let Some(now) = inode(directory) else { return };
     let is_made_later =
         |change: &Change| matches!(change, Change::Cgroup { directory: other, inode: Some(_) } if other == directory);
-    // What was noted before it was made is in the way of nobody if what was noted afterwards is removed.
+    // The entry before a change is harmless once the entry after it is removed.
     if made.is_some_and(|made| made != now) || made.is_none() && all.iter().any(is_made_later) {
         return;
     }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_run_set_is_put_back_and_what_others_set_is_not() {
+    fn values_of_the_run_are_restored_and_those_of_others_are_not() {
         let root = tempfile::tempdir().unwrap();
         let list = file(root.path(), "ours", "9\t32\t0\n");
         let other = file(root.path(), "other", "5\n");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_own_cgroup_and_processes_go() {
+    fn only_the_own_cgroup_and_processes_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let (ours, theirs) = (root.path().join("ours"), root.path().join("theirs"));
         fs::create_dir(&ours).unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_go_with_all_that_is_in_them() {
+    fn folders_are_removed_with_their_files() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("mmtwin-run-1");
         fs::create_dir(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! Guests for tests: what they need is found, or what is missing is named and the test says that it is skipped.
+//! Guests for tests: finds their files, or names the missing ones; then the test reports that it is skipped.
 
 use mmtwin_event::Sink;
 use mmtwin_lab::{Error, Folder, Job, Kernel, Lab, Mode, Qemu, run};
@@ -61,7 +61,7 @@ fn found(kernel: &str, mode: Mode) -> Result<Guest, Error> {
     Ok(Guest { lab, kernel, mode })
 }
 
-/// Says what is missing.
+/// Prints what is missing.
 pub fn skipping<T>(found: Result<T, Error>) -> Option<T> {
     found.map_err(|error| eprintln!("skipped: {error}")).ok()
 }
@@ -97,7 +97,7 @@ pub fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Every file of a recording but `run.json`, which tells of the run itself.
+/// Every file of a recording but `run.json`, which describes the run itself.
 pub fn measured(recording: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = files(recording);
     found.remove(Path::new("run.json"));

@@ -22,7 +22,7 @@ pub struct PageAlloc {
     /// Which requests take the free rest of a pageblock of another type (`can_steal_fallback`; "mm: more aggressive page
     /// stealing for UNMOVABLE allocations", 4.0).
     pub fallback_steal: FallbackSteal,
-    /// What is left of a block of another type that one page is taken of stays with that type (6.10 and newer).
+    /// The rest of a block of another type from which one page is taken stays with that type (6.10 and newer).
     pub fallback_keeps_type: bool,
     /// How zonelists share the overflow of nodes at one distance (`build_zonelists`, `find_next_best_node`).
     pub node_load: NodeLoad,
@@ -31,18 +31,18 @@ pub struct PageAlloc {
     /// A request for a block does not count blocks that are too small for it, against a mark that is halved at each order
     /// (`__zone_watermark_ok`; before 4.4, modelled to 3.5).
     pub watermark_by_order: bool,
-    /// Nodes that a fault asks for a huge page (`alloc_pages_vma`).
+    /// Nodes on which a fault allocates a huge page (`alloc_pages_vma`).
     pub thp_nodes: ThpNodes,
-    /// `GFP_TRANSHUGE` itself says `__GFP_NORETRY` (before 4.8).
+    /// `GFP_TRANSHUGE` includes `__GFP_NORETRY` (before 4.8).
     pub thp_noretry: bool,
 }
 
 variant! {
     /// Requests that take the rest of a pageblock.
     pub enum FallbackSteal {
-        /// Those that find a large block, and reclaimable ones: before 4.0.
+        /// Requests that find a large block, and reclaimable ones: before 4.0.
         LargeOrReclaimable = "large-or-reclaimable",
-        /// Those that find a large block, and all that cannot be moved: 4.0 and newer.
+        /// Requests that find a large block, and all unmovable or reclaimable ones: 4.0 and newer.
         LargeOrUnmovable = "large-or-unmovable",
     }
 }
@@ -58,19 +58,19 @@ variant! {
 }
 
 variant! {
-    /// Nodes that are asked for a huge page.
+    /// Nodes on which a huge page is allocated.
     pub enum ThpNodes {
         /// All at once: before 4.1.
         All = "all",
         /// That of the policy alone: 4.1 to 5.3.
         Preferred = "preferred",
-        /// That of the policy, then, for who may wait, all: 5.4 and newer.
+        /// That of the policy, then all, for faults that may wait: 5.4 and newer.
         PreferredThenAll = "preferred-then-all",
     }
 }
 
 variant! {
-    /// How long a per-CPU page list gets.
+    /// Maximum length of a per-CPU page list.
     pub enum Pageset {
         /// 4.13 and older: order 0 only, batch at most 31, high 6 x batch.
         BatchTimesSix = "batch-times-six",

@@ -18,7 +18,7 @@ pub struct NumaBalancing {
     pub scan_size_mb: u32,
     /// Age below which a page counts as hot in tiering.
     pub hot_threshold_ms: u32,
-    /// What keeps shared pages from bouncing between nodes.
+    /// Rule that keeps shared pages from bouncing between nodes.
     pub shared_pages: SharedPages,
     /// How the nodes that a group actively uses are found.
     pub active_set: ActiveSet,
@@ -32,17 +32,17 @@ pub struct NumaBalancing {
     pub recompute_on_join: RecomputeOnJoin,
     /// When a new thread's first scan is due.
     pub scan_start: ScanStart,
-    /// Who scans an address space.
+    /// Tasks that scan an address space.
     pub scan_sharing: ScanSharing,
-    /// What the load balancer asks before it moves a task.
+    /// Check of the load balancer before it moves a task.
     pub migrate_degrades_locality: MigrateDegradesLocality,
-    /// What a failed migration does to the scan period.
+    /// Effect of a failed migration on the scan period.
     pub backoff_on_migrate_fail: BackoffOnMigrateFail,
     /// Migrations into a node are limited to 128 MiB per 100 ms (to 4.18).
     pub rate_limit: bool,
-    /// Tasks in their first four scans migrate pages that nobody else used (4.19 and newer).
+    /// Tasks in their first four scans migrate pages that no other task used (4.19 and newer).
     pub first_scans: bool,
-    /// Faults on local pages record who faulted (before 5.15).
+    /// Faults on local pages update the cpupid (before 5.15).
     pub cpupid_xchg_on_local: bool,
     /// Memory areas are skipped that a task does not use (6.8 and newer).
     pub vma_filter: bool,
@@ -61,7 +61,7 @@ pub struct NumaBalancing {
     pub period_adaptation: PeriodAdaptation,
     /// A group's threads and shared faults lengthen its scan periods (`task_scan_start`, `task_scan_max`; 4.14).
     pub period_by_group: bool,
-    /// What sets the scan period back to that of a new task.
+    /// Event that resets the scan period to that of a new task.
     pub period_reset: PeriodReset,
     /// A placement adapts the scan period before it chooses a node (`task_numa_placement`; before 4.19).
     pub period_before_placement: bool,
@@ -94,7 +94,7 @@ pub struct NumaBalancing {
     pub stick_event: bool,
     /// Whether a search for a CPU changes the preferred node of a task in a group (`task_numa_migrate`).
     pub search_prefers: SearchPrefers,
-    /// How a search looks at nodes and CPUs (`task_numa_find_cpu`).
+    /// Search of nodes and CPUs (`task_numa_find_cpu`).
     pub task_search: TaskSearch,
     /// Nodes at the very limit count as neighbours (`score_nearby_nodes`; before 4.19).
     pub distance_limit_included: bool,
@@ -161,7 +161,7 @@ variant! {
     pub enum SearchPrefers {
         /// Stays as it is: 3.13 and the 2014 series.
         Placed = "placed",
-        /// The last node that was looked at, if the group is active there: 3.15 to 4.18.
+        /// The last node that was searched, if the group is active there: 3.15 to 4.18.
         LastActive = "last-active",
         /// The node of the CPU that was found, or the task's own: 4.19 and newer.
         Found = "found",
@@ -265,15 +265,15 @@ variant! {
     pub enum ScanStart {
         /// All threads of an address space are due at the same time.
         Zero = "zero",
-        /// The patch of 2018 with its mixed units: about 8 ms and two ticks, whatever the number of threads.
+        /// The patch of 2018 with its mixed units: about 8 ms and two ticks, for any number of threads.
         Staggered = "staggered",
-        /// What the patch meant: min(scan_period_max, period x users of the address space) in milliseconds.
+        /// Intention of the patch: min(scan_period_max, period x users of the address space) in milliseconds.
         StaggeredIntended = "staggered-intended",
     }
 }
 
 variant! {
-    /// Who scans an address space.
+    /// Tasks that scan an address space.
     pub enum ScanSharing {
         /// The thread that is first, every other waits for its period: all kernels.
         PerMm = "per-mm",

@@ -12,12 +12,12 @@ pub struct Filemap {
     pub fault_around_pages: u32,
     /// Which faults `pgfault` counts again when they are repeated (`filemap_fault`, `mm_account_fault`).
     pub fault_retry: FaultRetry,
-    /// How a block for the index of pages is asked for (`radix_tree_preload`, `xas_nomem`).
+    /// Allocation of a block for the index of pages (`radix_tree_preload`, `xas_nomem`).
     pub index_blocks: IndexBlocks,
     /// A mapping that is read in order is read ahead like a call's file (`do_sync_mmap_readahead`; modelled to 3.5).
     pub mmap_sequential: bool,
-    /// Pages are asked for as cold ones, and readahead insists like everybody else (`page_cache_alloc_cold`; modelled to
-    /// 3.5). Later readahead takes no for an answer (`readahead_gfp_mask`).
+    /// Pages are allocated as cold ones, and read-ahead retries like other requests (`page_cache_alloc_cold`; modelled
+    /// to 3.5). Later read-ahead does not retry (`readahead_gfp_mask`).
     pub cold_pages: bool,
 }
 
@@ -26,7 +26,7 @@ variant! {
     pub enum FaultRetry {
         /// None: 6.5 and newer, and before 2.6.37. The runs of 2012 are modelled so too.
         None = "none",
-        /// Those that find their page locked (`lock_page_or_retry`): to 5.0.
+        /// Faults that find their page locked (`lock_page_or_retry`): to 5.0.
         Waits = "waits",
         /// Of files also those that read, or read ahead (`maybe_unlock_mmap_for_io`): 5.1 to 6.4.
         Reads = "reads",

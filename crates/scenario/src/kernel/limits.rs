@@ -1,11 +1,11 @@
-//! Values that a kernel takes for its sysctls: what writing another one is refused with.
+//! Values that a kernel accepts for its sysctls, and the errors for others.
 
 use super::Kernel;
 use std::fmt;
 
 /// The largest `int`, where the kernel names no smaller limit.
 const INT: u64 = i32::MAX as u64;
-/// The largest number that TOML can say; `unsigned long` has a bit more.
+/// The largest number of TOML; `unsigned long` has a bit more.
 const LONG: u64 = i64::MAX as u64;
 
 /// Values of a sysctl.
@@ -37,8 +37,8 @@ impl fmt::Display for Limits {
     }
 }
 
-/// What a kernel takes for a sysctl, as its table has it (`kernel/sysctl.c`, `mm/page_alloc.c`, `mm/page-writeback.c`,
-/// `mm/vmstat.c`). `None`: no such sysctl is known here.
+/// Values that a kernel accepts for a sysctl, by its table (`kernel/sysctl.c`, `mm/page_alloc.c`,
+/// `mm/page-writeback.c`, `mm/vmstat.c`). `None`: no such sysctl is known here.
 pub fn limits(kernel: &Kernel, name: &str) -> Option<Limits> {
     let max = &kernel.sysctl_max;
     // Seconds that are kept in ticks.
@@ -53,7 +53,7 @@ pub fn limits(kernel: &Kernel, name: &str) -> Option<Limits> {
         "vm.zone_reclaim_mode" => Limits::of(0, 7),
         "vm.min_unmapped_ratio" | "vm.min_slab_ratio" => Limits::of(0, 100),
         "vm.dirty_background_ratio" | "vm.dirty_ratio" => Limits::of(0, 100),
-        // 0 stands for the percentage; writing it is refused, which is a matter of actions.
+        // 0 stands for the percentage; writing it is refused, in actions.
         "vm.dirty_background_bytes" => Limits { least: 1, most: LONG, or_zero: true },
         "vm.dirty_bytes" => Limits { least: 2 * crate::units::PAGE, most: LONG, or_zero: true },
         "vm.dirty_expire_centisecs" | "vm.dirty_writeback_centisecs" | "vm.vfs_cache_pressure" => Limits::of(0, INT),

@@ -1,7 +1,7 @@
 //! The kernel: a release's rules, its sysctls, and the variant of each mechanism, with everything filled in.
 //!
 //! A bundle (`kernels/NAME.toml`) gives a value to every key; a scenario's `[kernel]` overrides them. Variants are
-//! enums whose text form is what the scenario writes; each says which kernels have it.
+//! enums with the text form of the scenario; each names the kernels that have it.
 
 mod alloc;
 mod balancing;
@@ -88,7 +88,7 @@ pub struct Kernel {
 }
 
 variant! {
-    /// Group of releases whose trace events look alike.
+    /// Group of releases with the same trace events.
     pub enum EventFormat {
         /// 2.6.36 and 2.6.37 with the vmscan series of 2010.
         V2_6_36 = "2.6.36",
@@ -116,11 +116,11 @@ variant! {
 }
 
 variant! {
-    /// When anonymous memory gets transparent huge pages.
+    /// Anonymous memory with transparent huge pages.
     pub enum Thp {
         /// Wherever it can.
         Always = "always",
-        /// Where the program asked for them.
+        /// Where the program has set `MADV_HUGEPAGE`.
         Madvise = "madvise",
         /// Never.
         Never = "never",
@@ -128,17 +128,17 @@ variant! {
 }
 
 variant! {
-    /// Who waits for a huge page until memory is reclaimed and compacted.
+    /// Faults that reclaim and compact memory for a huge page.
     pub enum ThpDefrag {
-        /// Everybody.
+        /// All faults.
         Always = "always",
-        /// Nobody; kswapd and kcompactd are woken.
+        /// None; kswapd and kcompactd are woken.
         Defer = "defer",
-        /// Programs that asked for huge pages; the others wake kswapd and kcompactd.
+        /// Faults in areas with `MADV_HUGEPAGE`; others wake kswapd and kcompactd.
         DeferMadvise = "defer+madvise",
-        /// Programs that asked for huge pages.
+        /// Faults in areas with `MADV_HUGEPAGE`.
         Madvise = "madvise",
-        /// Nobody.
+        /// None.
         Never = "never",
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reclaim {
-    /// What an LRU list belongs to.
+    /// Owner of an LRU list.
     pub lru: LruScope,
     /// How the pressure is divided between anonymous and file pages.
     pub scan_balance: ScanBalance,
@@ -22,17 +22,17 @@ pub struct Reclaim {
     pub sync_pass: SyncPass,
     /// When a request compacts memory itself before it reclaims.
     pub direct_compaction: DirectCompaction,
-    /// What compaction does about a pageblock that it could not empty.
+    /// Behaviour of compaction at a pageblock that it could not empty.
     pub pageblocks: Pageblocks,
     /// Where a reclaimer waits.
     pub congestion: Congestion,
-    /// Who writes dirty file pages.
+    /// Reclaimers that write dirty file pages.
     pub dirty_pages: DirtyPages,
-    /// What happens to pages under writeback.
+    /// Treatment of pages under writeback.
     pub writeback_pages: WritebackPages,
     /// When a node is balanced.
     pub balanced: Balanced,
-    /// What wakes kswapd, and what the event `mm_vmscan_wakeup_kswapd` counts.
+    /// Wakeups of kswapd, and those that the event `mm_vmscan_wakeup_kswapd` counts.
     pub kswapd_wakeup: KswapdWakeup,
     /// kswapd tests for order 0 when compaction could work (3.4).
     pub kswapd_order_zero: bool,
@@ -55,7 +55,7 @@ pub struct Reclaim {
     pub age_without_swap: bool,
     /// Scans of less than a batch are saved up (`nr_scan_try_batch`; before 3.0).
     pub save_scans: bool,
-    /// What references of a page mean (`page_check_references`).
+    /// Effect of references of a page (`page_check_references`).
     pub references: References,
     /// A task gives up when kswapd has given up all its zones, not when it finds them hopeless itself (`all_unreclaimable`;
     /// 2.6.39 and newer).
@@ -67,7 +67,7 @@ pub struct Reclaim {
 variant! {
     /// References of a page.
     pub enum References {
-        /// A page that was used once stays, and goes next time if it is clean: before 3.3.
+        /// A page that was referenced once stays, and is freed next time if it is clean: before 3.3.
         Clean = "clean",
         /// One of an executable file becomes active at once, and anonymous memory does not have to be clean: 3.3 and newer.
         Executable = "executable",
@@ -77,9 +77,9 @@ variant! {
 variant! {
     /// Scanning of caches where zones are reclaimed.
     pub enum ShrinkSlab {
-        /// What is left over adds up, without events: before 3.1.
+        /// Deferred scans add up, without events: before 3.1.
         WindUp = "wind-up",
-        /// What is left over is scanned slowly, with events: 3.1 to 3.11.
+        /// Deferred scans are done slowly, with events: 3.1 to 3.11.
         Bounded = "bounded",
     }
 }
@@ -137,7 +137,8 @@ variant! {
         LowLumpy = "low-lumpy",
         /// 3.3: reclaim for compaction, neighbours still taken for every order.
         CompactionNeighbours = "compaction-neighbours",
-        /// 3.4: reclaim for compaction, where the code of lumpy reclaim still lets large blocks write to congested devices.
+        /// 3.4: reclaim for compaction, where the code of lumpy reclaim still allows writes to congested devices for
+        /// large blocks.
         CompactionOrLumpy = "compaction-or-lumpy",
         /// 3.5 and newer: reclaim for compaction.
         Compaction = "compaction",
@@ -157,7 +158,7 @@ variant! {
 }
 
 variant! {
-    /// Orders for which direct compaction comes first.
+    /// Orders for which direct compaction precedes reclaim.
     pub enum DirectCompaction {
         /// Above 3 only: 2.6.36.
         Costly = "costly",
@@ -171,7 +172,7 @@ variant! {
 variant! {
     /// Pageblocks that compaction could not empty.
     pub enum Pageblocks {
-        /// It goes on behind the block of the order that it wanted: before 6.3.
+        /// It continues behind the block of the requested order: before 6.3.
         Left = "left",
         /// It scans the rest of the pageblock at once, and leaves it alone later: 6.6 and newer.
         Finished = "finished",
@@ -195,7 +196,7 @@ variant! {
 variant! {
     /// Writing dirty file pages from reclaim.
     pub enum DirtyPages {
-        /// Everybody, unless the device is congested: 2.6.36.
+        /// All reclaimers, unless the device is congested: 2.6.36.
         Write = "write",
         /// kswapd below priority 10: 3.2 to 3.x.
         KswapdLowPriority = "kswapd-low-priority",
@@ -203,13 +204,13 @@ variant! {
         KswapdZoneDirty = "kswapd-zone-dirty",
         /// kswapd, on a node flagged dirty: 4.8 to 6.15.
         KswapdNodeDirty = "kswapd-node-dirty",
-        /// Nobody: 6.16 and newer.
+        /// None: 6.16 and newer.
         Never = "never",
     }
 }
 
 variant! {
-    /// Pages under writeback that reclaim meets.
+    /// Pages under writeback that reclaim scans.
     pub enum WritebackPages {
         /// Kept; the synchronous pass waits for them: 2.6.36.
         Keep = "keep",
@@ -223,7 +224,7 @@ variant! {
 variant! {
     /// A node that needs no more reclaim.
     pub enum Balanced {
-        /// Every zone meets its high watermark: 2.6.36.
+        /// Every zone reaches its high watermark: 2.6.36.
         AllZones = "all-zones",
         /// For higher orders, zones with a quarter of the pages do: 3.x.
         QuarterOfPages = "quarter-of-pages",

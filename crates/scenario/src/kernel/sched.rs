@@ -14,11 +14,11 @@ pub struct Sched {
     pub migration_cost_ns: u64,
     /// Failed balancings before a hot task is moved (`cache_nice_tries` of NUMA domains).
     pub cache_nice_tries: u32,
-    /// How threads of the kernel share a CPU with others.
+    /// How kernel threads share a CPU with others.
     pub fair: Fair,
     /// How the group of CPUs to pull tasks from is found (`find_busiest_group`).
     pub busiest_group: BusiestGroup,
-    /// A busy CPU balances so many times less often (`busy_factor`): 32, from 5.10 on 16.
+    /// Factor on the interval of a busy CPU (`busy_factor`): 32, from 5.10 on 16.
     pub busy_factor: u32,
     /// Which tasks are too large to be pulled (`detach_tasks`).
     pub detach_limit: DetachLimit,
@@ -51,9 +51,9 @@ variant! {
 variant! {
     /// Tasks that stay.
     pub enum DetachLimit {
-        /// Those of more than twice the imbalance: before 5.10.
+        /// Tasks with more load than twice the imbalance: before 5.10.
         Half = "half",
-        /// Those of more than the imbalance, which is doubled with every failed balancing: 5.10 and newer.
+        /// Tasks with more load than the imbalance, which is doubled with every failed balancing: 5.10 and newer.
         Shift = "shift",
     }
 }

@@ -21,7 +21,7 @@ macro_rules! sysctls {
         impl Sysctl {
             /// Names of all sysctls that a kernel may have.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
-            /// Sysctls that every kernel has and no bundle sets, as they stand for others while they are 0.
+            /// Sysctls that every kernel has and no bundle sets: while they are 0 another sysctl applies.
             pub const EVERYWHERE: &'static [&'static str] = &["vm.dirty_background_bytes", "vm.dirty_bytes"];
         }
     };
@@ -62,7 +62,7 @@ sysctls! {
     "vm.vfs_cache_pressure" vm_vfs_cache_pressure: u32;
     /// Pages read ahead from swap, as a power of two.
     "vm.page-cluster" vm_page_cluster: u32;
-    /// Fragmentation index below which compaction is not worth it.
+    /// Fragmentation index up to which compaction is skipped.
     "vm.extfrag_threshold" vm_extfrag_threshold: u32;
     /// Proactive compaction (5.9+); 0 is off.
     "vm.compaction_proactiveness" vm_compaction_proactiveness: Option<u32>, "Option::is_none";
@@ -90,7 +90,7 @@ pub const EXCLUSIVE: [[&str; 2]; 2] =
     [["vm.dirty_background_ratio", "vm.dirty_background_bytes"], ["vm.dirty_ratio", "vm.dirty_bytes"]];
 
 impl Sysctl {
-    /// True if another sysctl is given that stands for this one, which the kernel then shows as 0.
+    /// True if another sysctl is set that replaces this one, which the kernel then shows as 0.
     pub fn is_replaced(&self, name: &str) -> bool {
         let bytes = match name {
             "vm.dirty_background_ratio" => self.vm_dirty_background_bytes,

@@ -1,4 +1,4 @@
-//! Variants: enums whose values a scenario writes as words.
+//! Variants: enums whose values are words in a scenario.
 
 /// The words of an enum, for messages and documents.
 pub trait Variant: Copy + 'static {

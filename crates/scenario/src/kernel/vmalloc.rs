@@ -15,7 +15,7 @@ pub struct Vmalloc {
     pub vmap_nodes: VmapNodes,
     /// When purged areas are subtracted from `vmap_lazy_nr`.
     pub purge_accounting: PurgeAccounting,
-    /// What a purge takes out of the pools of areas ready for use.
+    /// Areas that a purge frees from the pools of areas ready for use.
     pub pool_decay: PoolDecay,
     /// Whether `vmap_lazy_nr` shares a cache line with the count of all pages.
     pub counters: AreaCounters,
@@ -35,7 +35,7 @@ variant! {
     pub enum FreeSpace {
         /// Before 5.2: no structure of its own; a sorted list of busy areas is searched for holes.
         BusyList = "busy-list",
-        /// 5.2 and newer: a tree that knows the largest free size below each node.
+        /// 5.2 and newer: a tree with the largest free size below each node.
         AugmentedTree = "augmented-tree",
     }
 }
@@ -51,7 +51,7 @@ variant! {
 }
 
 variant! {
-    /// What a normal pass leaves in a pool of fewer than four areas.
+    /// Rest that a normal pass leaves in a pool of fewer than four areas.
     pub enum PoolDecay {
         /// 6.9 to 6.12: nothing.
         DecayAll = "decay-all",
@@ -61,7 +61,7 @@ variant! {
 }
 
 variant! {
-    /// Where `vmap_lazy_nr` lies.
+    /// Cache line of `vmap_lazy_nr`.
     pub enum AreaCounters {
         /// On the line of the system-wide count of pages: three locked operations per pair on one line.
         SharedCacheline = "shared-cacheline",
@@ -95,7 +95,7 @@ impl VmapNodes {
     /// The most nodes a kernel makes.
     pub const MAX: u32 = 128;
 
-    /// Nodes on a machine with so many possible CPUs; `None`: the design without nodes.
+    /// Nodes on a machine with this many possible CPUs; `None`: the design without nodes.
     pub fn count(self, possible_cpus: u32) -> Option<u32> {
         match self {
             VmapNodes::Single => None,

@@ -28,7 +28,7 @@ pub struct Vmstat {
     pub snapshot_reads: bool,
     /// Reading `/proc/zoneinfo` folds event counters first: design `events` since late 2024.
     pub zoneinfo_folds: bool,
-    /// What the test for unfolded counters of a CPU looks at.
+    /// Counters that the test for unfolded counters of a CPU checks.
     pub needs_update: NeedsUpdate,
     /// Rows and layout of the statistics files.
     pub files: Files,
@@ -45,7 +45,7 @@ variant! {
         SeparateS8 = "separate-s8",
         /// The 2017 series, 4.14 to 5.13: an array of their own, unsigned 16-bit differentials, fixed threshold.
         SeparateU16 = "separate-u16",
-        /// 5.14 and newer: plain per-CPU words, folded when somebody reads.
+        /// 5.14 and newer: plain per-CPU words, folded by readers.
         Events = "events",
         /// Not counted.
         Off = "off",
@@ -55,7 +55,7 @@ variant! {
 variant! {
     /// The test whether a CPU has counters to fold.
     pub enum NeedsUpdate {
-        /// All differentials are looked at.
+        /// All differentials are checked.
         All = "all",
         /// 4.14 to 4.19: only as many bytes of the NUMA differentials as there are items, so the first three.
         ItemsAsBytes = "items-as-bytes",
@@ -71,7 +71,7 @@ variant! {
         V2_6_36 = "2.6.36",
         /// 3.2 to 3.4-rc: the same with huge pages, pages reclaimed by zone and by kswapd.
         V3_3 = "3.3",
-        /// 3.4 to 3.7: pages reclaimed by zone and by whom.
+        /// 3.4 to 3.7: pages reclaimed by zone and by reclaimer.
         V3_5 = "3.5",
         /// 4.13 and older: NUMA rows among the zone rows.
         V4_13 = "4.13",

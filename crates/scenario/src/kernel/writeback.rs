@@ -11,7 +11,7 @@ pub struct Writeback {
     /// Periodic writing leaves files alone that have not expired, even those that other work has begun
     /// (`writeback_sb_inodes`; 6.10 and newer).
     pub only_expired: bool,
-    /// What ends the delays of dm-delay, the disk of the lab's guests.
+    /// Mechanism that ends the delays of dm-delay, the disk of the lab's guests.
     pub dm_delay: DmDelay,
 }
 

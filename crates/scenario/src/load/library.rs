@@ -1,4 +1,4 @@
-//! Machine presets and kernel bundles: those that come with mmtwin, and files of the user.
+//! Machine presets and kernel bundles: those of mmtwin, and files of the user.
 
 use crate::tree::{self, Fault, Faults, Node, Place, Sources, Value, suggest};
 use crate::units::Bytes;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Files of one kind.
 pub(super) struct Library {
-    /// What a file is called in messages.
+    /// Name of a file in messages.
     what: &'static str,
     /// Table of the scenario that a file has.
     pub table: &'static str,
@@ -15,7 +15,7 @@ pub(super) struct Library {
     pub key: &'static str,
     /// Name of the file under all others.
     pub implied: Option<&'static str>,
-    /// Names and texts of those that come with mmtwin.
+    /// Names and texts of those of mmtwin.
     files: &'static [(&'static str, &'static str)],
 }
 
@@ -117,12 +117,12 @@ pub(super) fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
-/// Who named a file.
+/// Source of a file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     /// The user of the command line: it may be a pipe.
     ByUser,
-    /// A file, whose author may be somebody else: it is a regular one that is not made when it is read.
+    /// A file of any author: it must be a regular one, not one that is generated on reading.
     ByFile,
 }
 
@@ -213,7 +213,7 @@ impl Library {
         }
     }
 
-    /// What messages call a file that comes with mmtwin.
+    /// Name of a file of mmtwin in messages.
     fn file_name(&self, name: &str) -> String {
         format!("{}s/{name}.toml", self.table)
     }
@@ -243,7 +243,7 @@ impl Library {
 /// Key of a file that names the one it builds on.
 const BASE: &str = "base";
 
-/// What a file builds on. A text that is no TOML builds on nothing: reading it says what is wrong.
+/// The base of a file. A text that is not TOML has none: its fault is reported when it is read.
 fn base_of(text: &str) -> Option<String> {
     let table: toml::Table = text.parse().ok()?;
     table.get(BASE)?.as_str().map(str::to_string)

@@ -23,7 +23,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
-    /// What the scenario shows, in a line.
+    /// Subject of the scenario, in a line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// The machine.
@@ -77,8 +77,8 @@ pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, Faults> {
     parse(&name, &text, path.parent().unwrap_or(Path::new("")), sets)
 }
 
-/// Reads a scenario's text. `name` is what messages call it; presets and bundles that are given as paths are looked
-/// for in `directory`.
+/// Reads a scenario's text. `name` is its name in messages; presets and bundles that are given as paths are looked for
+/// in `directory`.
 ///
 /// # Errors
 /// Every fault that was found, with its place.
@@ -92,7 +92,7 @@ pub fn parse(name: &str, text: &str, directory: &Path, sets: &[String]) -> Resul
 /// Reads a scenario out of the JSON of a manifest.
 ///
 /// # Errors
-/// If it is no resolved scenario of this version.
+/// If it is not a resolved scenario of this version.
 pub fn from_json(value: &serde_json::Value) -> Result<Scenario, Faults> {
     let mut sources = Sources::default();
     let place = Place { source: sources.add_user("resolved scenario", ""), start: 0, end: 0 };
@@ -107,7 +107,7 @@ pub fn from_json(value: &serde_json::Value) -> Result<Scenario, Faults> {
     }
 }
 
-/// Keys of older recordings. What stands for them now is filled in from the bundle of the release.
+/// Keys of older recordings. The keys that replace them are filled in from the bundle of the release.
 const GONE: [[&str; 3]; 1] = [["kernel", "numa_balancing", "rules"]];
 
 fn drop_gone(tree: &mut Node) {
@@ -119,7 +119,8 @@ fn drop_gone(tree: &mut Node) {
 
 fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[String]) -> Result<Scenario, Faults> {
     let sets = overrides::parse(&mut sources, sets)?;
-    // Those that choose a layer go first, the others after the layers are merged, since they may go into any of them.
+    // Overrides that choose a layer are applied first, the others after the layers are merged, since they may change
+    // any of them.
     for set in sets.iter().filter(|set| set.chooses_layer()) {
         set.apply(&mut tree, &sources)?;
     }
@@ -148,7 +149,7 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
             written.note(&sources, table, node, below);
         }
     }
-    // One that is spelled out may be of a file, with what the one of that release which comes with the program has not.
+    // A kernel that is given in full may be from a file, with keys that the bundle of its release lacks.
     if let Some(bundle) = bundle.filter(|_| !spelled_out) {
         check_sysctls_exist(&bundle, &file.kernel, &mut check);
     }
@@ -185,7 +186,7 @@ fn require_tables(sources: &Sources, tree: &Node) -> Result<(), Faults> {
 fn lay_under(sources: &mut Sources, tree: &mut Node, library: &Library, directory: &Path) -> Result<Node, Faults> {
     let name = match tree.get(library.table).and_then(|table| table.get(library.key)) {
         Some(Node { value: Value::Text(name) | Value::Bare(name), place }) => Some((name.clone(), *place)),
-        // Not a text: the reader says so.
+        // Not a text: the reader reports that.
         Some(_) | None => None,
     };
     let layers = library.layers(sources, name.as_ref().map(|(name, place)| (name.as_str(), *place)), directory)?;
@@ -216,11 +217,11 @@ fn lay_under(sources: &mut Sources, tree: &mut Node, library: &Library, director
 /// Key of the provenances of a machine's figures.
 const FIGURE: &str = "figure";
 
-/// Lays one layer over others. Provenances are those of their own layer, so all of them are kept.
+/// Merges a layer over others. Provenances belong to their own layer, so all of them are kept.
 fn overlay_keeping_figures(below: &mut Node, mut layer: Node, figures: &mut Vec<Node>) {
     match layer.remove(FIGURE) {
         Some(Node { value: Value::Array(nodes), .. }) => figures.extend(nodes),
-        // Not a list: the reader says so.
+        // Not a list: the reader reports that.
         Some(other) => figures.push(other),
         None => {}
     }

@@ -1,4 +1,4 @@
-//! How large a machine's figures may be: beyond these, what they are multiplied with does not fit into 64 bits.
+//! Upper bounds of a machine's figures: beyond them products do not fit into 64 bits.
 
 use super::text::MachineText;
 use super::worker;

@@ -1,6 +1,6 @@
-//! What the kernel's own work costs on a machine. Costs are those of a CPU whose core has no other busy thread;
-//! [`CpuSpeed::smt_slowdown`](super::CpuSpeed) multiplies them where both threads work, except where a cost is
-//! waiting for a cache line and says so.
+//! Costs of the kernel's own work on a machine. Costs are those of a CPU whose core has no other busy thread;
+//! [`CpuSpeed::smt_slowdown`](super::CpuSpeed) multiplies them where both threads work, except where a cost is a wait
+//! for a cache line.
 
 use crate::units::{Cost, Share, Time};
 use schemars::JsonSchema;
@@ -17,8 +17,8 @@ pub struct Costs {
     /// (`init_on_alloc`).
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub page_init: Cost,
-    /// Giving back one page beyond this CPU's list, under the zone lock. What taking one costs is part of what faults and
-    /// reads were measured with.
+    /// Freeing one page from this CPU's list to the buddy lists, under the zone lock. The cost of taking one is part of
+    /// the measured cost of faults and reads.
     pub page_bulk: Cost,
     /// The NUMA counters of one allocation (hit and local) in 8-bit differentials with threshold test.
     pub numa_counters_s8: Cost,
@@ -39,9 +39,9 @@ pub struct Costs {
     pub purge_area: Cost,
     /// Waking the purge workers, per purge.
     pub purge_wakeup: Cost,
-    /// Part of a CPU that a purge worker gets while that CPU is busy with other work.
+    /// Share of a CPU for a purge worker while that CPU has other work.
     pub purge_worker_share: Share,
-    /// Within so long a purge worker and another thread of its CPU both get their parts once.
+    /// Period in which a purge worker and another thread of its CPU both have their share once.
     pub purge_slice: Cost,
     /// Flushing the TLBs of all CPUs: the part that does not depend on their number.
     pub tlb_flush: Cost,
@@ -52,7 +52,7 @@ pub struct Costs {
     /// How long that takes besides where all CPUs share one budget: time in which the others have the budget for themselves.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub tlb_wait: Cost,
-    /// What such a flush takes of the other CPU, whose work it interrupts: nothing beside the waiting, if it is not said.
+    /// Time of such a flush on the other CPU, whose work it interrupts; absent: none besides the wait.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub tlb_interrupt: Cost,
     /// Recording one event, where it is recorded.
@@ -64,7 +64,7 @@ pub struct Costs {
     pub stat_row: Cost,
     /// Reading one more counter for a row, such as that of another CPU, once its line is in this CPU's cache.
     pub counter_read: Cost,
-    /// Taking one sample of all counters: what the recorder does to read the files, to understand and to write them.
+    /// One sample of all counters: reading, parsing and writing of the files by the recorder.
     pub sample: Cost,
     /// A minor page fault without the page's allocation.
     pub page_fault: Cost,
@@ -80,7 +80,7 @@ pub struct Costs {
     pub name_lookup: Cost,
     /// A call that writes a whole page of a file that is in memory.
     pub file_write: Cost,
-    /// What such a call takes more if the page is not in memory, besides its allocation.
+    /// Additional time of such a call if the page is not in memory, besides its allocation.
     pub file_create: Cost,
     /// Bringing a dirty page of a file on its way to the disk.
     pub writeback_page: Cost,
@@ -105,7 +105,7 @@ pub struct Costs {
     pub reclaim_unmap_page: Cost,
     /// Freeing one page in reclaim, besides giving it back.
     pub reclaim_free_page: Cost,
-    /// What that takes more if the file system remembers the page, which has been written to.
+    /// Additional time of that if the page has buffers of the file system, because it was written to.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub reclaim_free_buffers: Cost,
     /// A batch of an LRU list besides its pages; where nodes are reclaimed.

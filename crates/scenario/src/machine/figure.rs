@@ -1,4 +1,4 @@
-//! Where a machine's figures come from.
+//! Provenance of a machine's figures.
 
 use super::text::MachineText;
 use crate::check::Check;
@@ -6,7 +6,7 @@ use crate::tree::{Node, Value, lookup, nearest, suggest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a figure came about.
+/// Provenance of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provenance {
@@ -14,9 +14,9 @@ pub enum Provenance {
     Measured,
     /// Computed from measured figures, or taken from the nearest machine that was measured; the source says how.
     Derived,
-    /// Fixed so that published results come out; `fits` names them.
+    /// Fitted to published results, which `fits` names.
     Fitted,
-    /// An order of magnitude nobody measured on such a machine.
+    /// An order of magnitude, not measured on such a machine.
     Assumed,
     /// Given in the scenario, or with `--set`.
     Given,
@@ -28,7 +28,7 @@ pub enum Provenance {
 pub struct Figure {
     /// Keys below `machine`, such as `line.atomic`; a table stands for all figures in it.
     pub of: Vec<String>,
-    /// How they came about.
+    /// Their provenance.
     pub provenance: Provenance,
     /// Where they were published, or how they were computed.
     pub source: String,
@@ -66,7 +66,7 @@ fn covers(of: &str, key: &str) -> bool {
     key.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Checks what `[[machine.figure]]` says: keys exist, and only what is fitted names the rows it fits.
+/// Checks `[[machine.figure]]`: keys exist, and only fitted figures name the rows that they fit.
 pub(super) fn check(figures: &[Figure], check: &mut Check<'_>) {
     let Some(machine) = check.tree.get("machine") else { return };
     let keys = keys(machine);
@@ -81,14 +81,14 @@ pub(super) fn check(figures: &[Figure], check: &mut Check<'_>) {
         }
         check.require(!figure.of.is_empty(), &path, || "the figures this is about are missing".into());
         check.require((figure.provenance == Provenance::Fitted) != figure.fits.is_empty(), &path, || {
-            "what is fitted, and nothing else, names the published rows it fits in `fits`".into()
+            "`fits` names the published rows of a fitted figure; other figures have none".into()
         });
     }
 }
 
-/// The provenance of every figure: what its own layer says of it. Figures that the scenario gives without saying
-/// where they come from are `given`. Equal provenances are one entry. Of a figure that a resolved machine does not
-/// spell out, as it is what an absent one is, nothing is said: read again, there would be no such figure.
+/// The provenance of every figure, from its own layer. Figures that the scenario gives without a provenance are
+/// `given`. Equal provenances are one entry. A figure with the value of an absent one is not written in a resolved
+/// machine and has no entry: read again, there would be no such figure.
 pub(super) fn gather(text: &MachineText, check: &Check<'_>) -> Vec<Figure> {
     let Some(machine) = check.tree.get("machine") else { return Vec::new() };
     let figures = &text.figure;

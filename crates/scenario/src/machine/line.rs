@@ -1,4 +1,4 @@
-//! What a cache line costs that several CPUs use.
+//! Costs of a cache line that several CPUs use.
 
 use crate::units::Cost;
 use schemars::JsonSchema;
@@ -23,10 +23,10 @@ pub enum Between {
 pub struct Line {
     /// A locked read-modify-write on a line that this core owns.
     pub atomic: Cost,
-    /// Reading a line last written by another CPU, with nobody else waiting for it.
+    /// Reading a line last written by another CPU, with no other CPU waiting for it.
     pub transfer: PerDistance,
-    /// Reading a line last written on another socket whose memory is at the reader: dearer than
-    /// `transfer.cross_socket` (home at the writer) on Intel machines.
+    /// Reading a line last written on another socket whose memory is at the reader: slower than `transfer.cross_socket`
+    /// (home at the writer) on Intel machines.
     pub transfer_home_reader: Cost,
     /// From one locked operation to the next on a line that CPUs queue for: its service time.
     pub handoff: PerDistance,

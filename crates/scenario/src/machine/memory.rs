@@ -25,7 +25,7 @@ pub struct Memory {
 #[serde(try_from = "Vec<[f64; 2]>", into = "Vec<[f64; 2]>")]
 pub struct Curve(Vec<[f64; 2]>);
 
-/// Why points are no curve.
+/// Reasons why points are not a curve.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum CurveError {
     /// Does not begin idle.
@@ -37,7 +37,7 @@ pub enum CurveError {
     /// Shares do not ascend.
     #[error("shares of bandwidth ascend; {1} follows {0}")]
     Shares(f64, f64),
-    /// Latency falls under load, or is no number.
+    /// Latency falls under load, or is not a number.
     #[error("latency does not fall under load; {1} follows {0}")]
     Falls(f64, f64),
 }

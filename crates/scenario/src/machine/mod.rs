@@ -1,4 +1,4 @@
-//! The machine, with everything filled in: what the twin, the lab and the host arm read.
+//! The machine with all values filled in, as the twin, the lab and the host arm read it.
 //!
 //! CPUs are numbered 0, 1, 2, ... without gaps, nodes likewise; every matrix is indexed `[from][to]` by node.
 
@@ -60,7 +60,7 @@ pub struct Machine {
     pub swap: Option<Swap>,
     /// Memory of a workload's process besides its regions.
     pub worker: Worker,
-    /// Where each figure comes from.
+    /// Provenance of each figure.
     pub figures: Vec<Figure>,
 }
 
@@ -102,8 +102,8 @@ pub struct CpuSpeed {
     pub smt_slowdown: f64,
     /// All CPUs share the cycles of one, one at a time: a guest under `-accel tcg,thread=single -icount`.
     pub single_threaded_tcg: bool,
-    /// CPUs of the host that runs this machine as a guest, each of whose CPUs is a thread there (`-accel tcg,thread=multi`):
-    /// no more run at once. Without it each has one of its own.
+    /// CPUs of the host that runs this machine as a guest, each of whose CPUs is a thread there (`-accel
+    /// tcg,thread=multi`): no more run at once. Absent: each has one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub physical_cpus: Option<NonZeroU32>,
 }
@@ -116,8 +116,8 @@ pub struct Disk {
     pub latency: Time,
     /// Bytes per second.
     pub bandwidth: Bandwidth,
-    /// Time of going to another place, between requests that do not follow each other; what somebody waits for then goes
-    /// first. 0: it does not seek.
+    /// Seek time between requests that do not follow each other; synchronous requests then go first. 0: it does not
+    /// seek.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub seek: Time,
     /// Requests end at ticks of the kernel, as those of its target dm-delay do, which delayed the lab's disks once.

@@ -15,7 +15,7 @@ const MAX_FRAMES: u64 = MAX_MEMORY as u64 / PAGE;
 pub(super) const HUGE_PAGE: Bytes = Bytes(2 << 20);
 /// Distance of a node to itself.
 const LOCAL_DISTANCE: u32 = 10;
-/// Distance to other nodes where the firmware says nothing.
+/// Distance to other nodes if the firmware gives none.
 const REMOTE_DISTANCE: u32 = 20;
 /// The largest distance that is not "unreachable".
 const MAX_DISTANCE: u32 = 254;
@@ -148,7 +148,7 @@ fn check_memory(nodes: &[NodeText], check: &mut Check<'_>) {
     }
 }
 
-/// What others wait for takes time, or the twin would do it without end.
+/// Work that others wait for takes time, or the twin would repeat it without end.
 fn check_costs(text: &MachineText, check: &mut Check<'_>) {
     let line = &text.line;
     let mut positive = vec![("line.atomic", line.atomic.0), ("disk.bandwidth", text.disk.bandwidth.0)];
@@ -206,7 +206,7 @@ fn distance(text: &MachineText, check: &mut Check<'_>) -> Option<Vec<Vec<u32>>> 
             }
             if a > b && *value != distance[b][a] && !text.asymmetric {
                 let message = format!("{value} from node {a} to {b}, but {} from {b} to {a}", distance[b][a]);
-                check.fault_help(&path, message, Some("such a machine says `asymmetric = true`".into()));
+                check.fault_help(&path, message, Some("set `asymmetric = true` for such a machine".into()));
             }
         }
     }
@@ -264,7 +264,7 @@ fn zones(nodes: &[NodeText], check: &mut Check<'_>) -> Option<Vec<Vec<Zone>>> {
             });
         }
         let zones = check.is_clean().then(|| zone::derive(&memory))?;
-        // The hole below 4 GiB is no memory, but has addresses.
+        // The hole below 4 GiB is not memory, but has addresses.
         let fits = zones.iter().flatten().all(|zone| zone.end_pfn() <= MAX_FRAMES);
         check.require(fits, "machine.node", || {
             "more memory than a machine can address: 4096 TiB less 1 GiB in all".into()

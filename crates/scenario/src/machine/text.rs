@@ -1,4 +1,4 @@
-//! The machine as a scenario or preset writes it: what is missing is derived.
+//! The machine as a scenario or preset writes it: missing values are derived.
 
 use super::resolve::HUGE_PAGE;
 use super::{Costs, CpuSpeed, Curve, Disk, Figure, Line, Machine, Swap, Worker, Zone};
@@ -59,7 +59,7 @@ pub(crate) struct MachineText {
     pub swap: Swap,
     /// Memory of a workload's process besides its regions.
     pub worker: Worker,
-    /// Where figures come from.
+    /// Provenance of figures.
     #[serde(default)]
     pub figure: Vec<Figure>,
 }
@@ -104,7 +104,7 @@ pub(crate) struct MemoryText {
 variant! {
     /// Numbers of the threads of a core.
     pub enum Siblings {
-        /// The first threads of all cores of a node come first, then the second ones: most firmware.
+        /// The first threads of all cores of a node are first, then the second ones: most firmware.
         Split = "split",
         /// Threads of a core follow each other: QEMU.
         Adjacent = "adjacent",

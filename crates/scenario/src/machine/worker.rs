@@ -1,4 +1,4 @@
-//! What a process of a workload has in memory besides its regions.
+//! Memory of a workload's process besides its regions.
 
 use super::text::MachineText;
 use crate::check::Check;

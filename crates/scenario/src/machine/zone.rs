@@ -31,7 +31,7 @@ pub struct Zone {
     pub spanned: u64,
     /// Page frames that are memory.
     pub present: u64,
-    /// Pages that the page allocator hands out.
+    /// Pages of the page allocator (`managed`).
     pub managed: u64,
 }
 
@@ -56,8 +56,8 @@ const STRUCT_PAGE: u64 = 64;
 /// Zones of nodes whose memory, in pages, follows each other from address 0 on with a hole from 3 to 4 GiB; the last
 /// `movable` pages of a node are Movable.
 ///
-/// Sizes of DMA, and the hole, are those of a running 6.18 kernel. Managed pages are what is left when the page
-/// structures of the zone are taken off; that kernel keeps 0.4 % less of DMA32 than this.
+/// Sizes of DMA, and the hole, are those of a running 6.18 kernel. Managed pages are those without the page structures
+/// of the zone; that kernel keeps 0.4 % less of DMA32 than this.
 pub(super) fn derive(memory: &[(u64, u64)]) -> Vec<Vec<Zone>> {
     let mut next = 0;
     let node = |(pages, movable): &(u64, u64)| {

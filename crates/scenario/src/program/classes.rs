@@ -1,9 +1,9 @@
 //! Popularity: the pages of a region in classes, each with its share of the accesses.
 //!
-//! Within a class every page is equally likely, so a class is all that a simulation has to know of its pages. Uniform
-//! is one class, hot-cold two. A Zipf law is cut into at most [`MOST`] classes whose sizes grow geometrically from
-//! single pages; each has the exact share of its ranks. That is the definition of the workload, not an approximation
-//! made by one of its readers: a machine that executes it draws from the same classes.
+//! Within a class every page is equally likely, so a simulation needs only the class of its pages. Uniform is one
+//! class, hot-cold two. A Zipf law is cut into at most [`MOST`] classes whose sizes grow geometrically from single
+//! pages; each has the exact share of its ranks. That is the definition of the workload, not an approximation of one
+//! reader: a machine that executes it draws from the same classes.
 
 /// Most classes of a region.
 pub const MOST: usize = 64;

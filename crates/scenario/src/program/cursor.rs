@@ -1,7 +1,7 @@
 //! Patterns that walk: sequential and strided.
 //!
-//! Position is a function of the number of accesses, so how far a thread is, and when it comes back to a page, has a
-//! closed form.
+//! Position is a function of the number of accesses, so the place of a thread and its next access to a page have closed
+//! forms.
 
 /// A walk over the pages 0..n of a region, around and around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Cursor {
         (self.stride == 1).then(|| self.page(count))
     }
 
-    /// The number of the first access of at least `from` that touches a page; the largest number if none does.
+    /// The number of the first access of at least `from` to a page; the largest number if there is none.
     #[inline]
     pub fn next(&self, page: u64, from: u64) -> u64 {
         if page >= self.pages {
@@ -64,7 +64,7 @@ impl Cursor {
         u64::try_from(next).unwrap_or(u64::MAX)
     }
 
-    /// True if a page is touched by the accesses number `from` to `to`, the last excluded.
+    /// True if the accesses number `from` to `to`, the last excluded, include a page.
     #[inline]
     pub fn touches(&self, page: u64, from: u64, to: u64) -> bool {
         if self.stride > 1 {

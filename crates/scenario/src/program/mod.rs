@@ -1,4 +1,4 @@
-//! A scenario's threads as programs, the same for whoever runs them.
+//! A scenario's threads as programs, the same for all arms.
 //!
 //! A program is read three ways: a real machine executes it, the twin's explicit mode replays it access by access, and
 //! the twin's sampled mode takes only its rates. They can agree because a pattern is defined here once: the pages of a

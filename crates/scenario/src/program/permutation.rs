@@ -1,8 +1,8 @@
-//! Which page of a region has which rank: a fixed shuffle of 0..n that is computed, not stored.
+//! Ranks of the pages of a region: a fixed shuffle of 0..n that is computed, not stored.
 //!
-//! Without it the popular pages of a Zipf region would lie side by side, and huge pages and NUMA scanning, which go by
-//! address, would see another workload. A Feistel network of four rounds on the next even power of two, walked until
-//! it falls below n (Black and Rogaway's cycle walking), at most four times on average.
+//! Without it the popular pages of a Zipf region would be adjacent, and for huge pages and NUMA scanning, which depend
+//! on addresses, it would be another workload. A Feistel network of four rounds on the next even power of two, walked
+//! until it falls below n (Black and Rogaway's cycle walking), at most four times on average.
 
 use super::random::{Random, Use};
 

@@ -3,29 +3,29 @@
 //! So a mechanism may draw in any order, or not at all, without changing the numbers of another. The mixing is that
 //! of SplitMix64 (Steele, Lea and Flood, 2014; its finaliser is by Stafford), once per part of the key.
 
-/// What numbers are drawn for. The numbers of one use are independent of those of another.
+/// Purposes of random numbers. The numbers of one use are independent of those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Use {
-    /// Where per-CPU counters stand when a run begins.
+    /// Values of per-CPU counters at the start of a run.
     CounterPhase = 1,
     /// Order of the tests of a vmalloc stress thread.
     TestOrder = 2,
     /// When periodic work begins on a CPU.
     TimerOffset = 3,
-    /// Which page an access touches.
+    /// Page of an access.
     Access = 4,
     /// Choices of a workload: sizes, think times.
     Workload = 5,
     /// Which page of a region has which rank.
     Shuffle = 6,
-    /// How many pages, and which, some accesses touch for the first time.
+    /// Number of pages with a first access, and the pages.
     FirstTouch = 7,
     /// How long a CPU waits for a cache line.
     LineFetch = 8,
-    /// Which pages that are marked for a hinting fault some accesses touch.
+    /// Pages marked for a hinting fault that some accesses reach.
     HintFault = 9,
-    /// Which pages were touched since reclaim looked.
+    /// Pages that were accessed since the last check of reclaim.
     Young = 10,
 }
 
@@ -35,7 +35,7 @@ pub struct Random {
     key: u64,
 }
 
-/// Random numbers of one use and one object, for who draws many of them.
+/// Random numbers of one use and one object, for callers that draw many of them.
 #[derive(Clone, Copy, Debug)]
 pub struct OfObject {
     key: u64,

@@ -1,11 +1,11 @@
-//! The explicit accesses of one thread to one region: what a machine executes and the explicit mode replays.
+//! The explicit accesses of one thread to one region, which a machine executes and the explicit mode replays.
 //!
 //! Access number i depends on (seed, stream, i) alone, so a stream can be entered anywhere.
 
 use super::random::{Chance, Random, Use};
 use super::{Classes, Cursor, Permutation};
 
-/// Which page comes next.
+/// The next page.
 #[derive(Clone, Debug)]
 pub enum Pattern {
     /// A walk.
@@ -35,13 +35,13 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// `object` tells streams of one run apart; `writes` is the fraction of accesses that write.
+    /// `object` distinguishes the streams of one run; `writes` is the fraction of accesses that write.
     #[inline]
     pub fn new(pattern: Pattern, writes: f64, seed: u64, object: u64) -> Stream {
         Stream { pattern, writes: Chance::of(writes), random: Random::new(seed, Use::Access), object, count: 0 }
     }
 
-    /// Which page comes next.
+    /// The next page.
     #[inline]
     pub fn pattern(&self) -> &Pattern {
         &self.pattern

@@ -1,9 +1,9 @@
-//! What each thread of a process does, phase by phase: the scenario's words turned into streams of accesses.
+//! Program of each thread of a process by phase: keys of the scenario turned into streams of accesses.
 //!
-//! A region that is private is divided evenly among the threads, the last part taking what is left over. Threads of a
-//! shared region begin a walk at evenly spaced pages, so that they do not move as one. A thread with several accesses
-//! in a phase takes turns, one touch of each, until each has reached its count. A thread that runs on after its count
-//! does nothing until the phase ends.
+//! A private region is divided evenly among the threads; the last part includes the remainder. Threads of a shared
+//! region begin a walk at evenly spaced pages, so that they do not move as one. A thread with several streams in a
+//! phase takes turns, one access of each, until each has reached its count. After its count a thread is idle until the
+//! phase ends.
 
 use super::stream::{Access, Pattern, Stream};
 use super::{Classes, Cursor, Permutation};
@@ -24,11 +24,11 @@ pub struct Thread {
     pub pinned: Option<u32>,
     /// Pages of each region that are its own to populate.
     pub parts: Vec<Range<u64>>,
-    /// What it does.
+    /// Its actions and accesses.
     pub phases: Vec<ThreadPhase>,
 }
 
-/// What a thread does in one phase.
+/// Program of a thread in one phase.
 #[derive(Clone, Debug)]
 pub struct ThreadPhase {
     /// Name in results.
@@ -48,19 +48,19 @@ pub struct Touching {
     pub number: usize,
     /// Index of the region in the process.
     pub region: usize,
-    /// Pages of the region that it can touch.
+    /// Pages of the region that it can access.
     pub pages: Range<u64>,
     /// Which of these, counted from the first.
     pub stream: Stream,
-    /// Nanoseconds of CPU time between two touches.
+    /// Nanoseconds of CPU time between two accesses.
     pub think: u64,
-    /// Nanoseconds asleep between two touches.
+    /// Nanoseconds asleep between two accesses.
     pub sleep: u64,
-    /// Touches; `None`: as many as fit into the phase.
+    /// Accesses; `None`: as many as fit into the phase.
     pub count: Option<u64>,
-    /// How memory is touched.
+    /// Way of access.
     pub via: Via,
-    /// Cache lines per touch.
+    /// Cache lines per access.
     pub lines: u32,
     /// All threads of the access use the same pages.
     pub shared: bool,
@@ -145,7 +145,7 @@ fn stream_number(process: u32, thread: u32, phase: usize, access: usize) -> u64 
     u64::from(process) << 48 | u64::from(thread) << 32 | (phase as u64) << 16 | access as u64
 }
 
-/// Classes by pages and the bits of the exponent: to compute them takes as long as a million touches, and all threads
+/// Classes by pages and the bits of the exponent: to compute them takes as long as a million accesses, and all threads
 /// of a process have the same, or two of them where they divide a region.
 type Laws = BTreeMap<(u64, u64), Classes>;
 
@@ -165,7 +165,7 @@ fn pattern(pattern: say::Pattern, pages: u64, start: u64, seed: u64, object: u64
     }
 }
 
-/// A touch of a thread, or what it does instead.
+/// An access of a thread, or another step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
     /// Index in [`ThreadPhase::accesses`].
@@ -174,7 +174,7 @@ pub struct Touch {
     pub what: Access,
 }
 
-/// The touches of a thread in a phase, in turns.
+/// The accesses of a thread in a phase, in turns.
 #[derive(Clone, Debug)]
 pub struct Touches {
     accesses: Vec<Touching>,

@@ -14,9 +14,9 @@ pub struct Fault {
     pub file: String,
     /// Line and column from 1; `None`: the file as a whole.
     pub at: Option<(usize, usize)>,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What would be right.
+    /// A correction.
     pub help: Option<String>,
     /// The line, the column in it and the width of what is wrong.
     excerpt: Option<(String, usize, usize)>,
@@ -54,7 +54,7 @@ impl Faults {
         if faults.len() > MOST + 1 {
             let last = faults[MOST].clone();
             faults.truncate(MOST);
-            // It says so.
+            // Its message.
             add(&mut faults, || last);
         }
         Faults(faults)

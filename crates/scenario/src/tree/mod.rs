@@ -1,7 +1,7 @@
-//! What a TOML file says, as a tree in which every value knows its place.
+//! A TOML file as a tree in which every value has its place.
 //!
-//! A scenario is layered: bundle and preset below, the file over them, `--set` on top. The layers are merged as
-//! trees and only then read into types, so a fault is reported where its value was written, whichever layer that is.
+//! A scenario is layered: bundle and preset below, the file over them, `--set` on top. The layers are merged as trees
+//! and only then read into types, so a fault is reported where its value was written, in any layer.
 
 mod fault;
 mod parse;
@@ -61,7 +61,7 @@ pub(crate) struct Sources(Vec<Source>);
 /// A text.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Name as the user knows it: a path, or `--set 2`.
+    /// Name for the user: a path, or `--set 2`.
     pub name: String,
     pub text: String,
     /// Written by the user for this run, not a preset or bundle.
@@ -113,7 +113,7 @@ impl Sources {
         &self.0[source]
     }
 
-    /// What was written at a place.
+    /// Value written at a place.
     pub fn written(&self, place: Place) -> &str {
         self.0[place.source].text.get(place.start..place.end).unwrap_or("")
     }
@@ -165,7 +165,7 @@ impl Node {
     pub fn overlay(&mut self, over: Node) {
         match (&mut self.value, over.value) {
             (Value::Table(below), Value::Table(above)) => {
-                // An empty table that is written adds nothing, but its place is what the reader knows.
+                // An empty table that is written adds nothing, but its place is known to the user.
                 self.place = over.place;
                 for (key, (place, node)) in above {
                     match below.get_mut(&key) {

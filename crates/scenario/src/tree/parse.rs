@@ -18,7 +18,7 @@ pub(crate) fn document(sources: &Sources, source: usize) -> Result<Node, Faults>
             let place = Place { source, start: span.start, end: span.end };
             Fault::new(sources, place, format!("TOML: {}", error.message().replace('\n', ", ")))
         };
-        // The places of all faults would tell how long the words of a file are that is none of ours.
+        // The places of all faults would reveal the lengths of the words of a foreign file.
         let listed = if sources.get(source).shown { 100 } else { 1 };
         return Err(Faults::new(errors.iter().take(listed).map(fault).collect()));
     }
@@ -62,8 +62,7 @@ fn relocate(node: &mut Node, to: Place) {
     }
 }
 
-/// A tree of a JSON value; all of it has the place of its source. `None`: more than TOML can say (`null`, a number
-/// above 64 bits).
+/// A tree of a JSON value; all of it has the place of its source. `None`: beyond TOML (`null`, a number above 64 bits).
 pub(crate) fn json(value: &serde_json::Value, place: Place) -> Option<Node> {
     use serde_json::Value as Json;
     let value = match value {

@@ -1,7 +1,7 @@
 //! Paths into a tree: `process.spec1.region.0.size`, `kernel.sysctl.vm.swappiness`.
 //!
 //! A part of a path is a key, the number of an array's element, or the value of the element's key `name`; `#2` is the
-//! third element whatever names there are. A key that has dots itself, such as a sysctl's, is found without quotes too.
+//! third element, with any names. A key that has dots itself, such as a sysctl's, is found without quotes too.
 
 use super::{Fault, Faults, Node, Place, Sources, Table, Value};
 
@@ -40,7 +40,7 @@ pub(crate) fn nearest(tree: &Node, path: &str) -> Place {
 /// `dotted` are keys that may be new and have dots.
 ///
 /// # Errors
-/// If the path leads through something that is no table or array, or to an element that does not exist.
+/// If the path leads through something that is not a table or array, or to an element that does not exist.
 pub(crate) fn set(
     tree: &mut Node,
     path: &str,

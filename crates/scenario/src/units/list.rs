@@ -11,7 +11,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct List(Vec<u32>);
 
-/// Why a text is no list.
+/// Reasons why a text is not a list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
     /// Something that is neither a number nor a range.

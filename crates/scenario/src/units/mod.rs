@@ -1,8 +1,8 @@
 //! Quantities with units, as a scenario writes them: "12 GiB", "60 s", "200k pages/s", "62 GB/s", "2.2 GHz", "30 %".
 //!
-//! Every quantity is an integer in its smallest unit, so that what is written is what is computed with; a decimal
-//! fraction is accepted where it comes out as an integer number of that unit. Printing gives the largest unit that
-//! needs no fraction, and reading that again gives the same value. Nothing overflows silently.
+//! Every quantity is an integer in its smallest unit, so that the written value is used exactly; a decimal fraction is
+//! accepted if it is an integer number of that unit. Printing uses the largest unit that needs no fraction, and reading
+//! that again yields the same value. Nothing overflows silently.
 
 mod list;
 mod number;

@@ -13,7 +13,7 @@ pub(super) enum Wrong {
     Fraction,
 }
 
-/// Reads `12`, `1.5` or `-`less digits followed by blanks and a unit; `factor` gives what a unit is worth.
+/// Reads `12`, `1.5` or `-`less digits followed by blanks and a unit; `factor` gives the factor of a unit.
 pub(super) fn read(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Result<u64, Wrong> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
@@ -38,7 +38,7 @@ pub(super) fn read(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Result<u
     u64::try_from(u128::from(whole) * factor + part / scale).map_err(|_| Wrong::Overflow)
 }
 
-/// The number in the largest of the units, given with their worth from the largest to 1, that is not above it and
+/// The number in the largest of the units, given with their factors from the largest to 1, that is not above it and
 /// needs at most three decimals.
 pub(super) fn print(value: u64, units: &[(&'static str, u64)]) -> String {
     let thousandths = |worth: u64| u128::from(value) * 1000 / u128::from(worth);

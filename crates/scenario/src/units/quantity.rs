@@ -7,15 +7,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Why a text is no quantity. The message says what would be one.
+/// Reasons why a text is not a quantity. The message has an example of one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// There is no number in front.
     #[error("`{text}` is no {what}: expected a number and a unit, such as \"{example}\"")]
     Number {
-        /// What was written.
+        /// The text.
         text: String,
-        /// What was expected.
+        /// The expected form.
         what: &'static str,
         /// How it is written.
         example: &'static str,
@@ -23,9 +23,9 @@ pub enum UnitError {
     /// The unit is missing or unknown.
     #[error("`{text}` has no unit of {what}: use {units}, such as \"{example}\"")]
     Unit {
-        /// What was written.
+        /// The text.
         text: String,
-        /// What was expected.
+        /// The expected form.
         what: &'static str,
         /// The units there are.
         units: String,
@@ -35,9 +35,9 @@ pub enum UnitError {
     /// Too large for 64 bits.
     #[error("`{text}` is too large: the largest {what} is {largest}")]
     Overflow {
-        /// What was written.
+        /// The text.
         text: String,
-        /// What was expected.
+        /// The expected form.
         what: &'static str,
         /// The largest value.
         largest: String,
@@ -45,7 +45,7 @@ pub enum UnitError {
     /// A fraction of the smallest unit.
     #[error("`{text}` must be an integer number of {unit}")]
     Fraction {
-        /// What was written.
+        /// The text.
         text: String,
         /// The smallest unit.
         unit: &'static str,
@@ -60,7 +60,7 @@ macro_rules! quantity {
         pub struct $name(pub u64);
 
         impl $name {
-            /// Units that are printed, from the largest to the smallest, with their worth.
+            /// Units that are printed, from the largest to the smallest, with their factors.
             const UNITS: &'static [(&'static str, u64)] = &$units;
         }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_says_what_would_be() {
+    fn an_error_of_a_quantity_has_an_example() {
         let message = |text: &str| text.parse::<Time>().expect_err("no time").to_string();
         assert_eq!(message("soon"), "`soon` is no time: expected a number and a unit, such as \"60 s\"");
         assert_eq!(message("60"), "`60` has no unit of time: use ns, us, ms, s, min, h, such as \"60 s\"");

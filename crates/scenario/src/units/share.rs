@@ -10,7 +10,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Share(f64);
 
-/// Why something is no share.
+/// Reasons why a number is not a share.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("`{0}` is not a share: expected a number from 0 to 1, or a percentage such as \"30 %\"")]
 pub struct ShareError(String);

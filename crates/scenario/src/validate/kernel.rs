@@ -76,7 +76,7 @@ fn sysctls(kernel: &Kernel, machine: &Machine, check: &mut Check<'_>) {
     }
 }
 
-/// A value that is given or written for a sysctl is one that the kernel takes.
+/// A value that is given or written for a sysctl must be accepted by the kernel.
 pub(super) fn sysctl(
     kernel: &Kernel,
     machine: &Machine,
@@ -112,8 +112,8 @@ fn numbers(kernel: &Kernel, check: &mut Check<'_>) {
     }
 }
 
-/// A parameter that the design has no use for is a fault where the scenario gives it, and dropped where it only comes
-/// from the bundle: `numa_counters = "off"` alone must do.
+/// A parameter that the design does not use is a fault if the scenario gives it, and dropped if it is only in the
+/// bundle: `numa_counters = "off"` alone must be enough.
 fn vmstat(vmstat: &mut Vmstat, check: &mut Check<'_>) {
     use NumaCounters::{Events, SeparateS8, SeparateU16, ZoneS8, ZoneS16};
     let design = vmstat.numa_counters;

@@ -1,4 +1,4 @@
-//! What the types cannot say: ranges, names that must exist, variants that do not go together.
+//! Checks beyond the types: ranges, names that must exist, variants that exclude each other.
 
 mod kernel;
 mod process;
@@ -8,7 +8,7 @@ mod size;
 use crate::Scenario;
 use crate::check::Check;
 
-/// Checks a scenario whose machine is sound, and drops what a variant of the kernel has no use for.
+/// Checks a scenario whose machine is sound, and drops parameters that a variant of the kernel does not use.
 pub(crate) fn check(scenario: &mut Scenario, check: &mut Check<'_>) {
     kernel::check(&mut scenario.kernel, &scenario.machine, check);
     process::check(scenario, check);

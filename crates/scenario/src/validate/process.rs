@@ -21,7 +21,7 @@ const MAX_COMM: usize = 15;
 
 pub(super) fn check(scenario: &Scenario, check: &mut Check<'_>) {
     if !size::check(scenario, check) {
-        // Far too much to look at each of them.
+        // Too many to check each of them.
         return;
     }
     cgroups(scenario, check);
@@ -266,7 +266,7 @@ impl At<'_> {
                 let path = format!("{path}.value");
                 check.require(i64::try_from(*value).is_ok(), &path, || "at most 63 bits".into());
                 super::kernel::sysctl(&self.scenario.kernel, machine, name, Some(*value), &path, check);
-                // That is what they are while the percentage counts, and the kernel refuses to be told so.
+                // That is their value while the percentage applies, and the kernel refuses a write of it.
                 let off = *value == 0 && Sysctl::EVERYWHERE.contains(&name.as_str());
                 check.require(!off, &path, || {
                     format!("{name} is not written as 0: writing {} has that effect", name.replace("bytes", "ratio"))

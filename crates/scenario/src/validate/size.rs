@@ -13,11 +13,11 @@ const MAX_PROCESSES: u128 = 1 << 14;
 const MAX_ALL_THREADS: u128 = 1 << 17;
 /// Regions of all processes at most.
 const MAX_ALL_REGIONS: u128 = 1 << 17;
-/// What threads do at most: each thread's regions, phases, accesses and actions, some 256 bytes each.
+/// Limit of the threads' programs: each thread's regions, phases, accesses and actions, some 256 bytes each.
 const MAX_PARTS: u128 = 1 << 20;
 /// Numbers of CPUs, nodes and threads that are listed, with those of every instance.
 const MAX_LISTED: u128 = 1 << 24;
-/// Memory of all regions at most: what x86-64 can address.
+/// Limit of the memory of all regions: the address space of x86-64.
 const MAX_BYTES: u128 = 1 << 52;
 /// Cgroups, regions and phases of a process, and accesses and actions of a phase at most.
 const MAX_TABLES: usize = 1024;
@@ -31,12 +31,12 @@ const MAX_PATTERNS: usize = 1024;
 const MAX_TIME: Time = Time(365 * 86_400_000_000_000);
 /// Samples of a run at most.
 const MAX_SAMPLES: u64 = 10_000_000;
-/// Operations at most: what a double can count.
+/// Limit of operations: integers that a double represents exactly.
 const MAX_OPERATIONS: u128 = 1 << 53;
 /// An access whose popularity follows a Zipf law keeps its classes.
 const ZIPF_PARTS: u128 = 8;
 
-/// Checks the size. False: it is beyond what is worth to be looked at more closely.
+/// Checks the size. False: it is too large for closer checks.
 pub(super) fn check(scenario: &Scenario, check: &mut Check<'_>) -> bool {
     run(scenario, check);
     let mut sound = within(check, "cgroup", "cgroups", scenario.cgroups.len() as u128, MAX_TABLES as u128);
@@ -88,7 +88,7 @@ fn length(process: &Process) -> Option<u128> {
     Some(u128::from(process.start.0) + phases.sum::<Option<u128>>()?)
 }
 
-/// False: it has too many tables to look at each.
+/// False: it has too many tables to check each.
 fn process(process: &Process, path: &str, check: &mut Check<'_>) -> bool {
     short(check, &format!("{path}.start"), process.start);
     let lasts = process.phases.iter().map(|phase| u128::from(phase.duration.unwrap_or_default().0)).sum::<u128>();
@@ -130,7 +130,7 @@ fn access(access: &Access, path: &str, check: &mut Check<'_>) {
     repeated(access.count, Time(access.think.0.saturating_add(access.sleep.0)), "think and sleep", path, check);
 }
 
-/// Something that is done so often takes no more time than 64 bits hold.
+/// The total time of a repeated action fits into 64 bits.
 fn repeated(count: Option<u64>, time: Time, what: &str, path: &str, check: &mut Check<'_>) {
     let count = count.unwrap_or(0);
     let path = format!("{path}.count");
@@ -186,7 +186,7 @@ fn action(action: &Action, path: &str, check: &mut Check<'_>) {
     }
 }
 
-/// Everything that instances and threads multiply. True if it can be looked at one by one.
+/// All numbers that instances and threads multiply. True if single items can be checked.
 fn products(scenario: &Scenario, check: &mut Check<'_>) -> bool {
     let listed = "processes with their instances";
     let sum = |of: &dyn Fn(&Process) -> u128| {
@@ -232,7 +232,7 @@ fn regions(process: &Process) -> u128 {
     process.regions.len() as u128
 }
 
-/// What each thread keeps.
+/// State of each thread.
 fn parts(process: &Process) -> u128 {
     let of_access = |access: &Access| if matches!(access.pattern, Pattern::Zipf { .. }) { ZIPF_PARTS } else { 1 };
     let of_phase = |phase: &Phase| 1 + phase.accesses.iter().map(of_access).sum::<u128>() + phase.actions.len() as u128;

@@ -11,8 +11,8 @@ use std::fmt;
 /// Cache lines of a page.
 const LINES_PER_PAGE: u32 = 64;
 
-/// Some threads touching one region. Threads are busy: between two touches a thread computes for `think` of its own
-/// CPU time.
+/// Accesses of some threads to one region. Threads are busy: between two accesses a thread computes for `think` of its
+/// own CPU time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "AccessText", into = "AccessText")]
 pub struct Access {
@@ -22,30 +22,30 @@ pub struct Access {
     pub threads: Threads,
     /// Which pages in which order.
     pub pattern: Pattern,
-    /// CPU time between two touches.
+    /// CPU time between two accesses.
     pub think: Time,
-    /// Time asleep between two touches.
+    /// Time asleep between two accesses.
     pub sleep: Time,
-    /// Part of the touches that write.
+    /// Share of the accesses that write.
     pub write: Share,
-    /// How memory is touched.
+    /// Way of access.
     pub via: Via,
-    /// Cache lines of the page that a touch comes to, one after the other.
+    /// Cache lines of the page that an access reads, one after the other.
     pub lines: u32,
-    /// Which part of the region a thread uses; `None`: as the region says.
+    /// Part of the region that a thread uses; `None`: by the region's sharing.
     pub sharing: Option<Sharing>,
-    /// Touches per thread; `None`: as many as fit into the phase.
+    /// Accesses per thread; `None`: as many as fit into the phase.
     pub count: Option<u64>,
-    /// A thread that has come to the end of its pages frees them and begins again, with new memory or a new file.
+    /// A thread that has reached the end of its pages frees them and begins again, with new memory or a new file.
     pub recycle: bool,
 }
 
-/// Which pages are touched in which order. Each thread goes through its part of the region on its own.
+/// Order of the pages. Each thread follows it in its part of the region on its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
     /// One page after the other, from the beginning again at the end.
     Sequential,
-    /// Every so many bytes.
+    /// At this distance in bytes.
     Strided {
         /// Distance; a multiple of a page.
         stride: Bytes,
@@ -57,11 +57,11 @@ pub enum Pattern {
         /// Exponent, above 0.
         skew: f64,
     },
-    /// Some pages get most touches.
+    /// Some pages have most accesses.
     HotCold {
         /// Part of the pages that is hot, spread over the region.
         hot: Share,
-        /// Part of the touches that goes to them.
+        /// Share of the accesses to them.
         access_share: Share,
     },
 }
@@ -77,7 +77,7 @@ pub enum Threads {
 }
 
 variant! {
-    /// How memory is touched.
+    /// Way of access.
     pub enum Via {
         /// By the program itself, through its page tables.
         Mmap = "mmap",
@@ -97,7 +97,7 @@ variant! {
         Uniform = "uniform",
         /// By rank with exponent `skew`.
         Zipf = "zipf",
-        /// A part `hot` of the pages gets a part `access_share` of the touches.
+        /// A part `hot` of the pages has a part `access_share` of the accesses.
         HotCold = "hot-cold",
     }
 }
@@ -113,7 +113,7 @@ pub(crate) struct AccessText {
     threads: Threads,
     /// Which pages in which order.
     pattern: PatternName,
-    /// Distance of two touches (pattern "strided").
+    /// Distance of two accesses (pattern "strided").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stride: Option<Bytes>,
     /// Exponent of the popularity of pages (pattern "zipf").
@@ -122,33 +122,33 @@ pub(crate) struct AccessText {
     /// Part of the pages that is hot (pattern "hot-cold").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hot: Option<Share>,
-    /// Part of the touches that goes to hot pages (pattern "hot-cold").
+    /// Share of the accesses to hot pages (pattern "hot-cold").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     access_share: Option<Share>,
-    /// CPU time between two touches.
+    /// CPU time between two accesses.
     #[serde(default)]
     think: Time,
-    /// Time asleep between two touches.
+    /// Time asleep between two accesses.
     #[serde(default)]
     sleep: Time,
-    /// Part of the touches that write.
+    /// Share of the accesses that write.
     #[serde(default)]
     write: Share,
-    /// How memory is touched.
+    /// Way of access.
     #[serde(default = "mmap")]
     via: Via,
-    /// Cache lines of the page that a touch comes to, one after the other, each after a miss: 1 to 64.
+    /// Cache lines of the page that an access reads, one after the other, each after a miss: 1 to 64.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     lines: u32,
-    /// Which part of the region a thread uses; absent: as the region says. "shared" lets a thread sweep the parts of
+    /// Part of the region that a thread uses; absent: by the region's sharing. With "shared" a thread uses the parts of
     /// all threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sharing: Option<Sharing>,
-    /// Touches per thread; absent: as many as fit into the phase.
+    /// Accesses per thread; absent: as many as fit into the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
-    /// A thread that has come to the end of its pages frees them and begins again (pattern "sequential"): memory
-    /// as of a program that ends and runs again, a file as one that is deleted and made again.
+    /// A thread that has reached the end of its pages frees them and begins again (pattern "sequential"): memory as of
+    /// a program that ends and runs again, a file as one that is deleted and made again.
     #[serde(default, skip_serializing_if = "is_false")]
     recycle: bool,
 }
@@ -169,7 +169,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// A key that does not go with the pattern. The text begins with the key, by which its place is found.
+/// A key that the pattern does not have. The text begins with the key, by which its place is found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// The pattern needs a key.
@@ -222,10 +222,10 @@ impl TryFrom<AccessText> for Access {
             },
         };
         if !(1..=LINES_PER_PAGE).contains(&text.lines) {
-            return Err(AccessError::Range("lines", "a page has 64 cache lines, and a touch comes to one at least"));
+            return Err(AccessError::Range("lines", "a page has 64 cache lines, and an access reads at least one"));
         }
         if text.recycle && name != Sequential {
-            return Err(AccessError::Range("recycle", "only pattern \"sequential\" comes to an end of its pages"));
+            return Err(AccessError::Range("recycle", "only pattern \"sequential\" reaches the end of its pages"));
         }
         let AccessText { region, threads, think, sleep, write, via, lines, sharing, count, recycle, .. } = text;
         Ok(Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, recycle })
@@ -292,7 +292,7 @@ impl Threads {
         }
     }
 
-    /// The numbers of the threads, of a process that has so many.
+    /// The numbers of the threads, of a process with this many.
     pub fn numbers(&self, threads: u32) -> Vec<u32> {
         match self {
             Threads::All => (0..threads).collect(),

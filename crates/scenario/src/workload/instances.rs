@@ -13,9 +13,9 @@ pub struct Instances {
     /// How many. Of several, each has its number from 1 behind its name.
     #[serde(default = "one")]
     pub count: u32,
-    /// Instance i of n runs on the CPUs of the i-th of n equal parts of the nodes, with its memory there: that of single
-    /// threads where they touch it first, that of all spread evenly. What its regions say of their policies does not
-    /// count then. If there are more instances than nodes, several share a node.
+    /// Instance i of n runs on the CPUs of the i-th of n equal parts of the nodes, with its memory there: that of
+    /// single threads by first touch, that of all threads spread evenly. Policies of its regions are ignored then. If
+    /// there are more instances than nodes, several share a node.
     #[serde(default)]
     pub bound: bool,
 }
@@ -31,7 +31,7 @@ impl Default for Instances {
 }
 
 impl Instances {
-    /// One, which may go everywhere.
+    /// One, without placement.
     pub fn is_default(&self) -> bool {
         *self == Instances::default()
     }

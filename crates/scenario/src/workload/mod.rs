@@ -63,7 +63,7 @@ pub struct Region {
     pub name: String,
     /// Size.
     pub size: Bytes,
-    /// What backs it.
+    /// Its backing.
     #[serde(default = "anon")]
     pub kind: RegionKind,
     /// Which threads use which part.
@@ -79,7 +79,7 @@ pub struct Region {
     /// Memory policy of the region (`mbind`); absent: that of the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
-    /// All its pages are touched once, in order, by the thread that uses them, before the first phase.
+    /// All its pages are accessed once, in order, by the thread that uses them, before the first phase.
     #[serde(default, skip_serializing_if = "is_false")]
     pub populate: bool,
     /// Memory policy while it is populated; afterwards it has none of its own, so that NUMA balancing may move it.
@@ -124,7 +124,7 @@ pub struct Phase {
 }
 
 variant! {
-    /// What backs a region.
+    /// Backing of a region.
     pub enum RegionKind {
         /// Nothing: anonymous memory.
         Anon = "anon",
@@ -148,9 +148,9 @@ variant! {
 variant! {
     /// Huge pages of a region.
     pub enum Huge {
-        /// As `kernel.thp` says.
+        /// By `kernel.thp`.
         Default = "default",
-        /// The program asks for transparent huge pages (`MADV_HUGEPAGE`).
+        /// The program requests transparent huge pages (`MADV_HUGEPAGE`).
         Madvise = "madvise",
         /// The program refuses them (`MADV_NOHUGEPAGE`).
         Never = "never",

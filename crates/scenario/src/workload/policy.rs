@@ -37,7 +37,7 @@ pub enum Nodes {
     These(List),
 }
 
-/// Why a text is no policy.
+/// Reasons why a text is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// Not a policy's name.

@@ -1,8 +1,7 @@
-//! Names beside an output's place for what is not whole yet: `.mmtwin-PID-START-RANDOM`, hidden and nobody else's.
+//! Names beside an output's place for unfinished files: `.mmtwin-PID-START-RANDOM`, hidden and unique to the process.
 //!
-//! What a killed process left under such a name the next one removes that writes into the same directory. It is
-//! certain that nobody needs it: the process is gone, the lock on it is free, and (a directory) everything in it is
-//! ours.
+//! Files of a killed process under such a name are removed by the next process that writes into the same directory.
+//! They are certainly unused: the process has ended, the lock on them is free, and everything in a directory is ours.
 
 use super::owner::Owner;
 use super::{failed, ours};
@@ -34,7 +33,7 @@ pub(super) fn make<T>(directory: &Path, mut make: impl FnMut(&Path) -> io::Resul
     }
 }
 
-/// What this process has not finished.
+/// Unfinished outputs of this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
@@ -42,7 +41,7 @@ fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// It has its name now, or is gone.
+/// It has its final name now, or was removed.
 pub(super) fn finished(path: &Path) {
     unfinished().retain(|other| other != path);
 }
@@ -52,7 +51,7 @@ pub(super) fn finished(path: &Path) {
 pub fn abandon() {
     let unfinished = unfinished();
     for path in unfinished.iter() {
-        // Another thread may write into it at this moment; what cannot be removed the next process removes.
+        // Another thread may write into it at this moment; the next process removes the rest.
         for _ in 0..100 {
             let removed = match fs::symlink_metadata(path) {
                 Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
@@ -68,7 +67,7 @@ pub fn abandon() {
     std::mem::forget(unfinished);
 }
 
-/// The process that a name says it belongs to.
+/// The process in a name.
 fn owner(name: &str) -> Option<Owner> {
     let (owner, rest) = Owner::parse(name.strip_prefix(PREFIX)?)?;
     let random = rest.strip_prefix('-')?;
@@ -89,7 +88,7 @@ pub fn remove_unfinished(directory: &Path) -> Vec<String> {
             Ok(kind) if kind.is_dir() => free(&marker(&path)) && ours::remove_any(&path),
             _ => false,
         };
-        // What is of another user, or still in use, stays.
+        // Files of another user, or still in use, stay.
         if gone {
             removed.push(name);
         }
@@ -104,7 +103,7 @@ fn marker(path: &Path) -> PathBuf {
     if marker.is_file() { marker } else { path.into() }
 }
 
-/// Nobody holds the lock.
+/// The lock is free.
 fn free(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
@@ -114,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_dead_left_is_removed() {
+    fn only_files_of_dead_processes_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         let dead = format!("{PREFIX}{}-7-0123456789abcdef", 1 << 23);

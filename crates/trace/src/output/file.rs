@@ -21,7 +21,7 @@ pub struct FileOutput {
 
 #[derive(Debug)]
 enum To {
-    /// A device, a FIFO, a descriptor: bytes are gone as they are written.
+    /// A device, a FIFO, a descriptor: written bytes cannot be taken back.
     Through,
     /// A regular file, which appears whole.
     Place { place: PathBuf, beside: Beside, force: bool },
@@ -29,12 +29,12 @@ enum To {
 
 #[derive(Debug)]
 enum Beside {
-    /// Without a name (`O_TMPFILE`): gone with this process, however it ends.
+    /// Without a name (`O_TMPFILE`): removed with this process, however it ends.
     Nameless,
     Named(PathBuf),
 }
 
-/// What is at the place of an output.
+/// Kind of the file at the place of an output.
 enum At {
     Nothing(PathBuf),
     Regular(PathBuf),
@@ -47,8 +47,8 @@ impl FileOutput {
     /// is replaced by [`FileOutput::commit`]. `mode` are the permissions of a new file, less those of the umask.
     ///
     /// # Errors
-    /// What cannot be written is refused with its reason: a directory, a socket, a link to nothing, a name in a
-    /// directory that is not there.
+    /// A place that cannot be written is refused with its reason: a directory, a socket, a dangling link, a name in a
+    /// missing directory.
     pub fn open(name: &Path, force: bool, mode: u32) -> Result<FileOutput, Error> {
         let made = |file, to| FileOutput { file, name: name.into(), to };
         match at(name, force)? {
@@ -66,7 +66,7 @@ impl FileOutput {
         }
     }
 
-    /// Says whether [`FileOutput::open`] would refuse, without writing anything: for what takes long beforehand.
+    /// Checks whether [`FileOutput::open`] would refuse, without a write: for callers with long work before it.
     ///
     /// # Errors
     /// As of [`FileOutput::open`].
@@ -77,7 +77,7 @@ impl FileOutput {
         }
     }
 
-    /// What to write to.
+    /// The destination.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -93,17 +93,17 @@ impl FileOutput {
     /// Writes all of it and commits.
     ///
     /// # Errors
-    /// What the system refused; nothing is left behind then.
+    /// The system's error; no file is left behind then.
     pub fn write(self, bytes: &[u8]) -> Result<(), Error> {
         (&self.file).write_all(bytes).map_err(|e| failed(&self.name, e))?;
         self.commit()
     }
 
-    /// Gives a regular file its name. What it replaces was there until now.
+    /// Renames a regular file to its final name. The replaced file exists until then.
     ///
     /// # Errors
-    /// What the system refused; without `force` also a file that somebody else made meanwhile. Nothing is left behind
-    /// and nothing replaced then.
+    /// The system's error; without `force` also a file that another program made meanwhile. No file is left behind or
+    /// replaced then.
     pub fn commit(mut self) -> Result<(), Error> {
         let To::Place { place, beside, force } = &mut self.to else { return Ok(()) };
         let fail = |e: Errno| match e {
@@ -112,7 +112,7 @@ impl FileOutput {
         };
         let replaces = *force && fs::symlink_metadata(&*place).is_ok();
         if replaces {
-            // The old one is gone after this: the new one must be on the disk.
+            // This removes the old one: the new one must be on the disk.
             self.file.sync_all().map_err(|e| failed(&self.name, e))?;
         }
         match beside {
@@ -178,8 +178,8 @@ fn at(name: &Path, force: bool) -> Result<At, Error> {
     }
 }
 
-/// The number of an open descriptor that a name stands for. Its file is written at the place where the descriptor
-/// is, as any program writes to it; opened by its name, it would be written from its start.
+/// The number of an open descriptor that a name stands for. Its file is written at the descriptor's position, as by any
+/// program; opened by its name, it would be written from its start.
 fn descriptor_of(name: &Path) -> Option<u32> {
     let text = name.to_str()?;
     let number = || {
@@ -199,7 +199,7 @@ fn descriptor(name: &Path, number: u32) -> Result<File, Error> {
         1 => std::io::stdout().as_fd().try_clone_to_owned(),
         2 => std::io::stderr().as_fd().try_clone_to_owned(),
         _ => {
-            // Through the kernel's own name of it: a number cannot be trusted to be open and nobody else's.
+            // Through the kernel's own name of it: the number may be closed or reused.
             let path = format!("/proc/self/fd/{number}");
             return match OpenOptions::new().append(true).open(&path) {
                 Ok(file) => Ok(file),
@@ -214,7 +214,7 @@ fn descriptor(name: &Path, number: u32) -> Result<File, Error> {
 fn nameless(directory: &Path, mode: u32) -> Option<(File, Beside)> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     let file = File::from(open(directory, flags, Mode::from_raw_mode(mode)).ok()?);
-    // It gets its name through /proc.
+    // It is linked to its name through /proc.
     Path::new(&proc_path(&file)).exists().then_some((file, Beside::Nameless))
 }
 
@@ -223,7 +223,7 @@ fn named(directory: &Path, mode: u32) -> Result<(File, Beside), Error> {
     // Implies that a symbolic link is not followed.
     options.write(true).create_new(true).mode(mode);
     let (path, file) = beside::make(directory, |path| options.open(path))?;
-    // So that nobody takes it for one that was left; some file systems have no locks.
+    // So that it does not count as an abandoned one; some file systems have no locks.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok((file, Beside::Named(path)))
 }
@@ -237,8 +237,8 @@ fn link(file: &File, path: &Path) -> Result<(), Errno> {
     linkat(CWD, proc_path(file), CWD, path, AtFlags::SYMLINK_FOLLOW)
 }
 
-/// Permissions for what is made of an input: nobody may read it who may not read the input. `-` and what cannot be
-/// looked at have those of any new file.
+/// Permissions for files made of an input: readable only by users that may read the input. `-` and inputs without
+/// metadata have those of any new file.
 pub fn mode_of(input: &Path) -> u32 {
     let mode = |path: &Path| fs::metadata(path).ok().map(|meta| meta.permissions().mode() & 0o666);
     if input == Path::new("-") {

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What a directory is to be.
+/// Kind of an output directory.
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// A recording: marked, locked, for its owner alone.
@@ -44,11 +44,11 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes a directory that will be `name`. One that is there and not empty is an error; with `force` it is replaced
-    /// if all of it is ours and nobody writes it.
+    /// Makes a directory that will be `name`. An existing one that is not empty is an error; with `force` it is
+    /// replaced if all of it is ours and no process writes it.
     ///
     /// # Errors
-    /// With what stands in the way, and what the system refuses.
+    /// With the obstacle, or the system's error.
     pub fn create(name: &Path, force: bool, kind: Kind) -> Result<Folder, Error> {
         let to = place(name)?;
         let old = look(name, &to, force, kind)?;
@@ -65,7 +65,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Says whether [`Folder::create`] would refuse, without writing anything: for what takes long beforehand.
+    /// Checks whether [`Folder::create`] would refuse, without a write: for callers with long work before it.
     ///
     /// # Errors
     /// As of [`Folder::create`].
@@ -90,7 +90,7 @@ impl Folder {
         &self.to
     }
 
-    /// Chooses another name beside the first one, before it has its name.
+    /// Chooses another name beside the first one, before the directory is published.
     ///
     /// # Errors
     /// As of [`Folder::check`].
@@ -101,15 +101,16 @@ impl Folder {
         Ok(())
     }
 
-    /// Gives it its name. What had the name until now is removed. Returns what could not be removed, in a sentence.
+    /// Renames it to its final name and removes the directory that had it. Returns files that could not be removed, in
+    /// a sentence.
     ///
     /// # Errors
-    /// What the system refused, or if something else has the name meanwhile: then everything is as before.
+    /// The system's error, or if another file has the name meanwhile: then nothing has changed.
     pub fn publish(&mut self) -> Result<Option<String>, Error> {
         if self.published {
             return Ok(None);
         }
-        // What is there may have changed since.
+        // The directory may have changed since.
         if self.old.is_none() {
             self.old = look(&self.name, &self.to, self.force, self.kind)?;
         }
@@ -118,10 +119,10 @@ impl Folder {
         beside::finished(&self.path);
         if self.old.is_some() {
             exchange(&self.path, &self.to).map_err(|e| failed(&self.name, e))?;
-            // Checked again now that nobody finds it by its name any more. An error of the system may pass.
+            // Checked again now that it is no longer reachable by its name. An error of the system may be temporary.
             let removed = self.remove_old().or_else(|_| self.remove_old());
             if let Err(why) = removed {
-                left = Some(format!("what was {} before is now {}: {why}", self.name.display(), self.path.display()));
+                left = Some(format!("the previous {} is now {}: {why}", self.name.display(), self.path.display()));
             }
         } else {
             // Onto nothing or an empty directory; anything else is an error.
@@ -157,7 +158,7 @@ impl Folder {
             }
             Kind::Other { .. } => File::open(&self.path)?,
         };
-        // Some file systems have no locks; what is recorded there is only not protected from a second recorder.
+        // Some file systems have no locks; a recording there is only not protected from a second recorder.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         if matches!(self.kind, Kind::Recording) {
             (&file).write_all(MARKER_TEXT.as_bytes())?;
@@ -215,8 +216,8 @@ fn look(name: &Path, to: &Path, force: bool, kind: Kind) -> Result<Option<File>,
     let locked = locked.map_err(|e| failed(name, e))?;
     if flock(&locked, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
         let run = fs::read(to.join("run.json")).ok().and_then(|text| serde_json::from_slice::<Run>(&text).ok());
-        let who = run.map_or("another mmtwin".to_string(), |run| format!("mmtwin with pid {}", run.pid));
-        return Err(refused(name, format!("is being written by {who}; stop it first, or choose another name")));
+        let writer = run.map_or("another mmtwin".to_string(), |run| format!("mmtwin with pid {}", run.pid));
+        return Err(refused(name, format!("is being written by {writer}; stop it first, or choose another name")));
     }
     match force {
         true => Ok(Some(locked)),

@@ -1,13 +1,13 @@
 //! The one place that opens outputs.
 //!
-//! A regular file or a directory is written beside its place, under a name that nobody else uses, and gets its own
-//! name when it is whole (a live recording: when it has begun well). So what was there before stays until then, and a
-//! run that fails leaves nothing. Nothing is ever renamed onto a device, a FIFO or a symbolic link: the first two are
-//! written to as such, a link is followed to what it names. A directory is replaced only if everything in it was
-//! written by mmtwin.
+//! A regular file or a directory is written beside its place, under a unique name, and is renamed to its final name
+//! when it is complete (a live recording: when it has started without error). So an earlier file stays until then, and
+//! a run that fails leaves none. No output is renamed onto a device, a FIFO or a symbolic link: the first two are
+//! written to directly, a link is followed to its target. A directory is replaced only if everything in it was written
+//! by mmtwin.
 //!
 //! [`FileOutput`] is a file, [`Folder`] a directory; [`ours`] tells recordings from other directories, and [`owner`]
-//! names what is unfinished after its process, so that the next one can remove what a killed one left.
+//! puts the process into the names of unfinished files, so that the next process can remove those of a killed one.
 
 mod beside;
 mod file;
@@ -23,7 +23,7 @@ use crate::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An output that cannot be written as asked.
+/// An output that cannot be written as requested.
 fn refused(path: &Path, message: impl Into<String>) -> Error {
     Error::Output { path: path.to_string_lossy().into_owned(), message: message.into() }
 }
@@ -33,7 +33,7 @@ fn failed(path: &Path, error: impl Into<io::Error>) -> Error {
     Error::io(&path.to_string_lossy(), error.into())
 }
 
-/// The directory that a path lies in.
+/// The directory of a path.
 fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -51,7 +51,7 @@ fn existing_parent(path: &Path) -> Result<&Path, Error> {
     }
 }
 
-/// What a symbolic link names in the end; a path that is no link is returned as it is.
+/// Final target of a symbolic link; a path that is not a link is returned unchanged.
 fn followed(path: &Path) -> Result<PathBuf, Error> {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if meta.is_symlink() => std::fs::canonicalize(path).map_err(|e| {
@@ -62,7 +62,7 @@ fn followed(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// True if two paths are the same file or directory, by whatever names.
+/// True if two paths are the same file or directory.
 pub fn same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     match (std::fs::metadata(one), std::fs::metadata(other)) {

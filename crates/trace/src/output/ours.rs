@@ -1,4 +1,4 @@
-//! What of a directory is mmtwin's: only a directory that holds nothing else is ever removed or replaced.
+//! Files of mmtwin in a directory: only a directory without other files is removed or replaced.
 
 use mmtwin_event::manifest::{Manifest, SCHEMA_VERSION};
 use std::fs::{self, DirEntry, File};
@@ -17,15 +17,15 @@ pub(crate) const FILES: [&str; 7] =
 pub(crate) const DIRECTORIES: [&str; 3] = ["cpu", "counters", "formats"];
 /// Texts of `formats/` that are not formats.
 const TEXTS: [&str; 4] = ["header_page", "header_event", "kallsyms", "printk_formats"];
-/// Largest manifest that is looked at.
+/// Largest manifest that is read.
 const LARGEST_MANIFEST: u64 = 256 << 20;
 
-/// What a directory was found to be.
+/// Kind of a directory.
 #[derive(Debug)]
 pub enum Found {
     /// Nothing is in it.
     Empty,
-    /// All of it is ours; what to remove, in this order, and then the directory.
+    /// All of it is ours; files to remove, in this order, before the directory.
     Ours(Vec<PathBuf>),
     /// It is not, or not all of it; why, in words that follow its name.
     Foreign(String),
@@ -68,7 +68,7 @@ pub fn recording(directory: &Path) -> io::Result<Found> {
         }
         found.push(entry.path());
     }
-    // Last, so that a removal that is cut short leaves something that can still be told to be ours.
+    // Last, so that an interrupted removal leaves a directory that is still recognised as ours.
     found.sort_by_key(|path| *path == directory.join(MARKER));
     Ok(Found::Ours(found))
 }
@@ -134,7 +134,7 @@ fn manifest(path: &Path, marked: bool) -> Result<(), String> {
     }
 }
 
-/// Removes a directory of which everything was found to be ours. What appeared in it since stays, and is an error.
+/// Removes a directory whose files are all ours. Files that appeared in it since stay, and are an error.
 pub fn remove(directory: &Path, found: &[PathBuf]) -> io::Result<()> {
     for path in found {
         let removed = match fs::symlink_metadata(path) {

@@ -18,7 +18,7 @@ impl Owner {
         Owner { pid, start: start_of(pid).unwrap_or(0) }
     }
 
-    /// It runs still. One of another pid namespace cannot be seen; locks tell of those.
+    /// It still runs. Processes of another pid namespace are not visible; their locks are.
     pub fn is_alive(self) -> bool {
         start_of(self.pid) == Some(self.start)
     }

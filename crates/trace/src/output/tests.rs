@@ -28,7 +28,7 @@ fn a_file_appears_whole_with_the_permissions_of_its_source() {
     assert_eq!((fs::read(&to).unwrap(), names(root.path())), (b"one".to_vec(), vec!["a.txt".to_string()]));
     FileOutput::open(&to, true, 0o640).unwrap().write(b"two").unwrap();
     assert_eq!((fs::read(&to).unwrap(), names(root.path())), (b"two".to_vec(), vec!["a.txt".to_string()]));
-    // Made by somebody else meanwhile.
+    // Made by another program meanwhile.
     let other = root.path().join("b.txt");
     let output = FileOutput::open(&other, false, 0o600).unwrap();
     fs::write(&other, "theirs").unwrap();
@@ -54,7 +54,7 @@ fn links_are_followed_and_never_replaced() {
 }
 
 #[test]
-fn what_cannot_be_a_file_is_refused_by_name() {
+fn impossible_files_are_refused_by_name() {
     let root = tempfile::tempdir().unwrap();
     let refused = |name: &Path| message(FileOutput::open(name, true, 0o600));
     assert!(refused(root.path()).contains("is a directory"));
@@ -120,14 +120,14 @@ fn foreign_directories_are_refused_and_what_is_foreign_is_named() {
     symlink("/etc/passwd", to.join("run.json")).unwrap();
     assert!(refused().contains("run.json"));
     fs::remove_dir_all(&to).unwrap();
-    // A manifest of somebody else, with nothing else in the directory.
+    // A manifest of another program, the only file of the directory.
     fs::create_dir(&to).unwrap();
     for manifest in ["{}", "{\"name\": \"web\", \"version\": 2}", "", "[1]"] {
         fs::write(to.join("manifest.json"), manifest).unwrap();
         assert!(refused().contains("manifest.json"), "{manifest}");
     }
     fs::remove_dir_all(&to).unwrap();
-    // Files are no recordings.
+    // Files are not recordings.
     fs::write(&to, "x").unwrap();
     assert!(refused().contains("is not a recording"));
     assert!(message(Folder::create(Path::new("/dev/null"), true, Kind::Recording)).contains("not a recording"));
@@ -137,7 +137,7 @@ fn foreign_directories_are_refused_and_what_is_foreign_is_named() {
 }
 
 #[test]
-fn what_came_into_a_directory_meanwhile_stays() {
+fn files_added_to_a_directory_meanwhile_stay() {
     let root = tempfile::tempdir().unwrap();
     let to = root.path().join("r.mmt");
     stub(&to);
@@ -147,7 +147,7 @@ fn what_came_into_a_directory_meanwhile_stays() {
     assert!(left.contains("holds thesis"), "{left}");
     let kept: Vec<_> = names(root.path()).into_iter().filter(|name| name.starts_with(".mmtwin-")).collect();
     assert!(kept.len() == 1 && root.path().join(&kept[0]).join("thesis").exists());
-    // Made by somebody else where nothing was.
+    // Made by another program where no file was.
     let new = root.path().join("new");
     let mut folder = Folder::create(&new, false, Kind::Recording).unwrap();
     fs::create_dir(&new).and_then(|()| fs::write(new.join("x"), "x")).unwrap();

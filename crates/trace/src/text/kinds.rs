@@ -2,7 +2,8 @@
 
 use super::MAX_LINE;
 use super::line::PLACES;
-use super::template::{Literal, Template};
+use super::literal::Literal;
+use super::template::Template;
 use mmtwin_event::{Kind, Slots};
 use rustc_hash::FxHashMap;
 

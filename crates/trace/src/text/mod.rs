@@ -14,6 +14,8 @@ mod graph;
 mod kinds;
 mod labels;
 mod line;
+mod literal;
+mod step;
 mod template;
 #[cfg(test)]
 mod tests;

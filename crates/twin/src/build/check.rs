@@ -1,5 +1,5 @@
-//! What of a scenario the twin cannot do: refused where results would be wrong without it, noted where it is a
-//! mechanism that simply does not happen.
+//! Parts of a scenario that are not modelled: refused where results would be wrong without them, noted where a
+//! mechanism is absent.
 
 use super::BuildError;
 use super::kernel::by_zone;
@@ -27,7 +27,7 @@ const WRITABLE: [&str; 10] = [
 /// Longest time that a scenario may name: virtual time is counted in picoseconds, 64 bits of which are 213 days.
 const LONGEST_NS: u64 = 10 * 86_400_000_000_000;
 
-/// Refuses what is not modelled; notes, in sentences, what does not happen.
+/// Refuses scenarios that are not modelled; returns notes, in sentences, on absent mechanisms.
 ///
 /// # Errors
 /// The first thing that is not modelled, or all keys that no mechanism reads.
@@ -47,7 +47,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
     if scenario.machine.huge_page.pages() != 1 << HUGE_ORDER && by_zone(&scenario.kernel).is_none() {
         return refuse(
             format!("huge pages of {}", scenario.machine.huge_page),
-            "processes get those of 2 MiB, and only kernels before 3.7 compact other pageblocks",
+            "processes have those of 2 MiB, and only kernels before 3.7 compact other pageblocks",
         );
     }
     for (nid, node) in scenario.machine.nodes.iter().enumerate() {
@@ -60,7 +60,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
         }
     }
     if scenario.cgroups.len() >= MAX_CGROUPS {
-        return refuse(format!("{} cgroups", scenario.cgroups.len()), "a page knows one of 63");
+        return refuse(format!("{} cgroups", scenario.cgroups.len()), "at most 63 memory cgroups are supported");
     }
     for process in &scenario.processes {
         if longest(process) > LONGEST_NS {
@@ -93,7 +93,7 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
         }
     }
     if scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode > 1) {
-        return refuse("kernel.numa_balancing above 1".into(), "memory has no tiers");
+        return refuse("kernel.numa_balancing above 1".into(), "memory tiering is not supported");
     }
     let mut notes = Vec::new();
     let (reclaim, by_zone) = (&scenario.kernel.reclaim, by_zone(&scenario.kernel));
@@ -101,12 +101,12 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
         notes.push("memory is reclaimed by the rules of 6.1, whatever the kernel".to_string());
     }
     if by_zone.is_some() && scenario.kernel.thp != Thp::Never {
-        notes.push("processes get no huge pages where zones are reclaimed".into());
+        notes.push("processes have no huge pages where zones are reclaimed".into());
     }
     Ok(notes)
 }
 
-/// True if all page frames of a zone are those of such zones.
+/// True if all page frames of a zone belong to such zones.
 fn lies_in_its_kind(zone: &Zone) -> bool {
     let kind = match zone.kind {
         say::ZoneKind::Dma => ZoneKind::Dma,
@@ -131,7 +131,7 @@ fn longest(process: &Process) -> u64 {
     phases.chain([process.start.0]).max().unwrap_or(0)
 }
 
-/// The order of the blocks that an action asks for.
+/// The order of the blocks that an action allocates.
 fn order_of(action: &Action) -> Option<u32> {
     match action.kind {
         ActionKind::PageLoop { order, .. } | ActionKind::PageHog { order, .. } => Some(order),

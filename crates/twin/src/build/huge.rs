@@ -1,10 +1,10 @@
-//! How a fault asks for a transparent huge page: `vma_thp_gfp_mask`, `vma_alloc_folio` (6.1; before 4.6
+//! Requests of a fault for a transparent huge page: `vma_thp_gfp_mask`, `vma_alloc_folio` (6.1; before 4.6
 //! `alloc_hugepage_direct_gfpmask`, `alloc_pages_vma`).
 //!
-//! `transparent_hugepage/defrag` says which faults may reclaim and compact: none, those in areas with `MADV_HUGEPAGE`, or all.
-//! From 4.1 on only the node of the policy is tried. From 5.4 on a fault that may wait tries all nodes after that, and gives
-//! up earlier on the first. When all fail the fault gets a base page. Not modelled: khugepaged, which collapses base pages later.
-//! Checked by tests here and by `tests/huge_pages.rs`.
+//! `transparent_hugepage/defrag` selects the faults that may reclaim and compact: none, those in areas with
+//! `MADV_HUGEPAGE`, or all. From 4.1 on only the node of the policy is tried. From 5.4 on a fault that may wait tries
+//! all nodes after that, and gives up earlier on the first. When all fail the fault allocates a base page. Not
+//! modelled: khugepaged, which collapses base pages later. Checked by tests here and by `tests/huge_pages.rs`.
 
 use super::kernel::by_zone;
 use crate::page_alloc::{HUGE_ORDER, Policy, Request};
@@ -14,14 +14,14 @@ use mmtwin_scenario::workload::Huge;
 /// A request that neither reclaims nor wakes kswapd.
 const LIGHT: Request =
     Request { order: HUGE_ORDER, may_wait: false, kswapd: false, gfp: "GFP_TRANSHUGE_LIGHT", ..Request::USER };
-/// Who wakes kswapd, which wakes kcompactd.
+/// Faults that wake kswapd, which wakes kcompactd.
 const DEFERRING: Request = Request { kswapd: true, gfp: "GFP_TRANSHUGE_LIGHT|__GFP_KSWAPD_RECLAIM", ..LIGHT };
-/// Who reclaims and compacts itself.
+/// Faults that reclaim and compact.
 const WAITING: Request = Request { may_wait: true, gfp: "GFP_TRANSHUGE", ..LIGHT };
-/// Who does so once.
+/// Faults that reclaim and compact once.
 const WAITING_ONCE: Request = Request { no_retry: true, gfp: "GFP_TRANSHUGE|__GFP_NORETRY", ..WAITING };
 
-/// What is asked for a huge page of a region, one request after the other; none if it gets no huge pages.
+/// Requests for a huge page of a region, tried in this order; none if it has no huge pages.
 pub(crate) fn requests(kernel: &Kernel, said: Huge, policy: Policy) -> Vec<Request> {
     let asked_for = said == Huge::Madvise;
     let allowed = match kernel.thp {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// What the requests of a kernel are, by their flags.
+    /// Requests of a kernel, by their flags.
     fn flags(release: &str, defrag: &str, said: Huge, policy: Policy) -> Vec<&'static str> {
         let text = format!(
             "[machine]\npreset = \"broadwell-2s-88\"\n[kernel]\nrelease = \"{release}\"\nthp = \"always\"\nthp_defrag = \"{defrag}\"\n"
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asked_for_huge_pages_waits() {
+    fn faults_with_madv_hugepage_wait() {
         let of = |defrag, said| flags("6.1", defrag, said, Policy::Default);
         let waits = ["GFP_TRANSHUGE|__GFP_NORETRY|__GFP_THISNODE", "GFP_TRANSHUGE"];
         assert_eq!(of("madvise", Huge::Madvise), waits);

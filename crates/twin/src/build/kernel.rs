@@ -8,10 +8,10 @@ use crate::mm::{reclaim, writeback};
 use crate::page_alloc::{NodeOrder, PerCpuHigh, Rules, StealPolicy};
 use crate::sched::FairRules;
 use crate::time::Ns;
-use crate::vmstat::{Design, Dialect, SERIES_THRESHOLD, Separate, VmStatRules};
+use crate::vmstat::{Design, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
-    Balanced, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal, FaultRetry, Files,
+    Balanced, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal, FaultRetry,
     HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc, Pageblocks,
     Pageset, References, ScanBalance, ShrinkSlab, SyncPass, Thp, Threshold, Vmstat, Watermarks, Writeback,
     WritebackPages,
@@ -33,7 +33,7 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
         watermarks,
         min_free_kbytes_max,
         max_order,
-        // Of vmalloc, whose costs are measured with it; refused where it differs.
+        // Batch size of vmalloc, whose costs are measured with it; other values are refused.
         bulk: _,
         fallback_steal,
         fallback_keeps_type,
@@ -171,7 +171,7 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         skip_limit: said.skip_limit.into(),
         stats_flush: Ns::from(said.stats_flush_ms) * 1_000_000,
         writes_dirty_files: said.dirty_pages != DirtyPages::Never,
-        // These follow from the lists: what is not modelled otherwise is refused ([`crate::build::refuse`]).
+        // These follow from the lists: other values are not modelled and refused ([`crate::build::refuse`]).
         new_anon_active: by_zone.is_some(),
         workingset: by_zone.is_none(),
         congestion: by_zone.is_some(),
@@ -242,20 +242,11 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
         threshold: fixed.filter(|_| signed),
         stat_interval: u64::from(of.sysctl.vm_stat_interval) * NS_PER_S,
         hz: of.hz,
-        dialect: match files {
-            Files::V2_6_36 => Dialect::V2_6_36,
-            Files::V3_3 => Dialect::V3_3,
-            Files::V3_5 => Dialect::V3_5,
-            Files::V4_13 => Dialect::V4_13,
-            Files::V4_14 => Dialect::Series,
-            Files::V6_1 => Dialect::V6_1,
-            Files::V6_12 => Dialect::V6_12,
-            Files::V6_18 => Dialect::V6_18,
-        },
+        dialect: files,
     })
 }
 
-/// How pages of files are found on a machine of so many nodes and CPUs.
+/// How pages of files are found on a machine of this many nodes and CPUs.
 pub(crate) fn index(of: &Kernel, nodes: usize, cpus: usize) -> Index {
     let asks = match of.filemap.index_blocks {
         IndexBlocks::Wait => SlabAllocMode::Waits,
@@ -265,7 +256,7 @@ pub(crate) fn index(of: &Kernel, nodes: usize, cpus: usize) -> Index {
     Index::new(nodes, cpus, asks, by_zone(of).is_none())
 }
 
-/// How threads of the kernel share a CPU with others; `None`: those that wake take it, and all have turns.
+/// How kernel threads share a CPU with others; `None`: those that wake take it, and all have turns.
 pub(crate) fn fair_rules(of: &Kernel, cpus: usize) -> Option<FairRules> {
     match of.sched.fair {
         Fair::Turns => None,

@@ -17,7 +17,7 @@ const BIOS: Range<u64> = 1..0x9f;
 /// First page frame behind the first MiB.
 const FIRST_MIB_END: u64 = 256;
 
-/// Nodes, CPUs and distances. A zone's memory lies at its begin and its reserved pages at the end of that, but zone
+/// Nodes, CPUs and distances. A zone's memory is at its start and its reserved pages at the end of that, except in zone
 /// DMA of a PC, whose reserved pages are the firmware's.
 pub fn machine(of: &say::Machine) -> Result<Machine, MachineError> {
     let nodes = of.nodes.iter().map(|node| {
@@ -85,7 +85,7 @@ pub(crate) fn disks(of: &say::Machine) -> (Swap, Device) {
     (swap, disk.seeking(of.disk.seek.0))
 }
 
-/// What requests to the disk of files take.
+/// Memory and time of requests to the disk of files.
 pub(crate) fn request_limits(of: &say::Machine) -> RequestLimits {
     let say::Disk { queue_depth, bios_per_page, journal_blocks, .. } = of.disk;
     RequestLimits {
@@ -101,7 +101,7 @@ pub(crate) fn heap(of: &say::Machine) -> Heap {
     Heap { pages: heap_pages.get(), per_thread: heap_pages_per_thread, absent: heap_absent_pages, hot: heap_hot_pages }
 }
 
-/// The disk of files as a kernel has it, whose ticks dm-delay counts.
+/// The disk of files with a kernel's ticks, which dm-delay counts.
 pub(crate) fn behind_dm_delay(disk: Device, of: &Scenario) -> Device {
     const NS_PER_S: u64 = 1_000_000_000;
     let tick = NS_PER_S / u64::from(of.kernel.hz).max(1);
@@ -109,7 +109,7 @@ pub(crate) fn behind_dm_delay(disk: Device, of: &Scenario) -> Device {
     if of.machine.disk.ticks { disk.at_ticks(tick, timer_wheel) } else { disk }
 }
 
-/// What faults, calls and reclaim cost.
+/// Costs of faults, calls and reclaim.
 pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
     let cost = &of.cost;
     FaultCosts {
@@ -143,8 +143,8 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
     }
 }
 
-/// What allocations cost. A CPU whose core has another busy thread takes `smt_slowdown` times as long for its own
-/// work; a line of another CPU's counters costs the mean of fetching it from every other CPU.
+/// Costs of allocations. A CPU whose core has another busy thread takes `smt_slowdown` times as long for its own work;
+/// a line of another CPU's counters costs the mean of fetching it from every other CPU.
 pub fn costs(of: &say::Machine) -> PageCosts {
     let clock_khz = of.cpu.frequency.0 / 1000;
     let cycles = |cost: Cost| cost.0 as f64 * clock_khz as f64 / 1e9;

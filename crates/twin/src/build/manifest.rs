@@ -1,4 +1,4 @@
-//! What a recording of the twin says of its machine and kernel.
+//! Machine and kernel in the manifest of the twin's recordings.
 
 use mmtwin_event::manifest::{Evidence, Manifest, Node, SCHEMA_VERSION, Sampling, Uname};
 use mmtwin_scenario::Scenario;

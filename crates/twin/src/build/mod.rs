@@ -1,6 +1,6 @@
 //! From a resolved scenario to the plain parameters of the mechanisms.
 //!
-//! The one place that knows both. What a scenario can say and no mechanism models is refused here, never passed over.
+//! The one place that reads both. Keys of a scenario that no mechanism models are refused here, never ignored.
 
 mod cgroup;
 pub(crate) mod check;
@@ -46,7 +46,7 @@ pub enum BuildError {
     /// Its memory has no latency or bandwidth.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The scenario asks for what is not modelled.
+    /// The scenario uses a feature that is not modelled.
     #[error("{0}: not modelled; {1}")]
     NotModelled(&'static str, &'static str),
     /// Keys of the scenario that no mechanism reads.
@@ -57,8 +57,8 @@ pub enum BuildError {
     NotModelledAt(String, String),
 }
 
-/// Boots the scenario's kernel on a machine, its own or one with other zones. Its counters stand as if every CPU had
-/// been at work before, each a different time, by the scenario's seed.
+/// Boots the scenario's kernel on a machine, its own or one with other zones. Its counters start as if every CPU had
+/// run before, each for a different time, by the scenario's seed.
 pub fn kernel_of(scenario: &Scenario, on: &SaidMachine, probe: Probe) -> Result<Kernel, BuildError> {
     let mut kernel = Kernel::new(machine(on)?, costs(on), rules(&scenario.kernel, on.huge_page)?, probe)?;
     if scenario.kernel.sysctl.vm_numa_stat == Some(0) {

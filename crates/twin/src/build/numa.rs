@@ -32,9 +32,8 @@ pub(crate) fn numa_rules(of: &Kernel) -> Rules {
     }
 }
 
-/// What each process of a scenario maps; `processes` has the numbers of its regions among all, and of its mapping among
-/// those of each. A program that maps one
-/// region after another gets descending addresses.
+/// Mappings of each process of a scenario; `processes` has the numbers of its regions among all, and of its mapping
+/// among those of each. Regions that a program maps one after another have descending addresses.
 pub(crate) fn mappings(scenario: &Scenario, processes: &[Vec<(usize, usize)>], regions: &[Region]) -> Vec<Mapping> {
     let mut mappings = Vec::new();
     for (process, (own, said)) in processes.iter().zip(&scenario.processes).enumerate() {
@@ -57,8 +56,8 @@ pub(crate) fn mappings(scenario: &Scenario, processes: &[Vec<(usize, usize)>], r
     mappings
 }
 
-/// What a policy lets NUMA balancing do with a region. Shared memory may be asked for a policy of its own, and the
-/// implicit one is none (`vma_policy_mof`).
+/// Permissions of NUMA balancing on a region under a policy. Shared memory may have a policy of its own, and the
+/// implicit one does not count (`vma_policy_mof`).
 fn balance_of(region: &Region, policy: &Policy, scenario: &Scenario) -> Balance {
     let asks = !region.anon && !region.file && scenario.kernel.numa_balancing.shmem_policy;
     match balance(policy, &scenario.machine) {

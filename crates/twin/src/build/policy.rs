@@ -6,7 +6,7 @@ use crate::page_alloc::{NodeMask, Policy};
 use mmtwin_scenario::Machine;
 use mmtwin_scenario::workload::{Nodes, Policy as Say};
 
-/// What NUMA balancing may do with memory of this policy.
+/// Permissions of NUMA balancing on memory of this policy.
 pub(crate) fn balance(said: &Say, machine: &Machine) -> Balance {
     match said {
         Say::Default => Balance::Anywhere,

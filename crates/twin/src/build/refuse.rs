@@ -1,9 +1,9 @@
 //! Keys that no mechanism reads: refused at their place where a scenario gives them a value that the twin does not have.
 //!
-//! What a bundle or a preset says is true of the kernel or the machine and is not refused, as long as nobody asks for
-//! another value: then a run would come out as if it had not been asked. A value that the twin has anyway is taken. The
-//! tables are taken apart without `..`, so that a new key does not compile until it is read or refused. Checked by
-//! `tests/keys.rs`, which goes through all keys of the schema.
+//! Values of a bundle or a preset are true of the kernel or the machine and are not refused. A value given by a
+//! scenario is refused if the run would ignore it, and accepted if it is the twin's own. The tables are destructured
+//! without `..`, so that a new key does not compile until it is read or refused. Checked by `tests/keys.rs` with all
+//! keys of the schema.
 
 use super::kernel::by_zone;
 use mmtwin_scenario::kernel::{
@@ -19,7 +19,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Faults> {
     let mut keys = Keys { written: &scenario.written, faults: Vec::new() };
     let kernel = &scenario.kernel;
     keys.only("kernel.compaction", kernel.compaction, "the twin's kernel has compaction");
-    let costs = "a vmalloc test takes what machine.cost.vmalloc_* says, however its pages are allocated";
+    let costs = "a vmalloc test takes the times of machine.cost.vmalloc_*, for any allocation of its pages";
     keys.only("kernel.page_alloc.bulk", false, costs);
     sysctls(&mut keys, &kernel.sysctl);
     balancing(&mut keys, &kernel.numa_balancing);
@@ -37,11 +37,11 @@ struct Keys<'a> {
     faults: Vec<Fault>,
 }
 
-/// Who else can do it.
+/// Another arm or mechanism that supports it.
 const OTHERS: &str = "--on lab and --on host write it";
 
 impl Keys<'_> {
-    /// A key may be given only if the twin does what it says; `does` is what the twin does.
+    /// A key is accepted only with the twin's value; `does` is that value.
     fn only(&mut self, key: &str, done: bool, does: &str) {
         self.refuse(key, done, does, "the twin has no other rule");
     }
@@ -95,14 +95,14 @@ fn sysctls(keys: &mut Keys<'_>, of: &Sysctl) {
         kernel_numa_balancing_migrate_deferred: _,
     } = *of;
     let is_off = |value: Option<u32>| value.is_none_or(|value| value == 0);
-    let slab = "node reclaim looks at page cache only, as with 100";
+    let slab = "node reclaim scans page cache only, as with 100";
     keys.sysctl("vm.min_slab_ratio", vm_min_slab_ratio == 100, slab);
     keys.sysctl("vm.page-cluster", vm_page_cluster == 0, "one page of swap is read at a time, as with 0");
     let none = "there is no proactive compaction, as with 0";
     keys.sysctl("vm.compaction_proactiveness", is_off(vm_compaction_proactiveness), none);
     keys.sysctl("vm.defrag_mode", is_off(vm_defrag_mode), "reclaim does not keep pageblocks whole, as with 0");
     keys.sysctl("kernel.watchdog_thresh", kernel_watchdog_thresh == 0, "there is no watchdog, as with 0");
-    let tiers = "memory has no tiers: nothing is promoted";
+    let tiers = "memory tiering is not supported: no page is promoted";
     keys.sysctl("kernel.numa_balancing_promote_rate_limit_MBps", false, tiers);
 }
 
@@ -152,7 +152,7 @@ fn balancing(keys: &mut Keys<'_>, of: &NumaBalancing) {
         distance_limit_included: _,
         shmem_policy: _,
     } = *of;
-    let tiers = "memory has no tiers: nothing is promoted";
+    let tiers = "memory tiering is not supported: no page is promoted";
     keys.refuse("kernel.numa_balancing.hot_threshold_ms", false, tiers, OTHERS);
 }
 
@@ -194,7 +194,7 @@ fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
     only("pageblocks", pageblocks == Pageblocks::Left, "compaction leaves the rest of a pageblock");
     only("cgroup_walk", cgroup_walk == CgroupWalk::Whole, "cgroups have no lists of their own");
     only("skip_limit", skip_limit == 0, "an isolation skips no pages of other zones");
-    only("stats_flush_ms", stats_flush_ms == 0, "statistics are what is so now");
+    only("stats_flush_ms", stats_flush_ms == 0, "statistics are always current");
     only("writeback_pages", writeback_pages != WritebackPages::Activate, "pages under writeback are kept");
     only("kswapd_wakeup", kswapd_wakeup != KswapdWakeup::Wake, "a request wakes kswapd by zone");
 }
@@ -252,12 +252,12 @@ fn reclaim_by_node(keys: &mut Keys<'_>, of: &Reclaim) {
     only("save_scans", !save_scans, "scans are not saved up");
     only("references", references == References::Executable, "pages of executables become active at once");
     only("give_up_with_kswapd", give_up_with_kswapd, "a task gives up after 16 passes that freed nothing");
-    only("shrink_slab", shrink_slab == ShrinkSlab::Bounded, "what is left over of a cache is scanned slowly");
+    only("shrink_slab", shrink_slab == ShrinkSlab::Bounded, "deferred scans of a cache are done slowly");
 }
 
 fn line(keys: &mut Keys<'_>, of: &Line) {
     let Line { atomic: _, transfer: _, transfer_home_reader: _, handoff: _ } = *of;
-    let home = "what a line costs does not depend on where its memory is";
+    let home = "the cost of a line does not depend on the node of its memory";
     keys.only("machine.line.transfer_home_reader", false, home);
     keys.only("machine.line.atomic", false, "an operation on a line of one's own is part of the work around it");
 }

@@ -20,7 +20,7 @@ pub fn vmalloc(scenario: &Scenario) -> Result<Params, BuildError> {
     vmalloc_test(scenario, &action.kind, threads, scenario.machine.cpus.len() as u32)
 }
 
-/// The parameters of a `vmalloc-test` with so many threads on so many CPUs that are online.
+/// The parameters of a `vmalloc-test` with this many threads on this many CPUs that are online.
 pub fn vmalloc_test(
     scenario: &Scenario,
     action: &ActionKind,
@@ -38,9 +38,9 @@ pub fn vmalloc_test(
     Ok(params)
 }
 
-/// What takes turns takes longer: the threads as many times as there are threads, a purge one time more. A flush of
-/// all TLBs waits until every CPU has had its turn, and turns end with the tick. Not modelled: that threads are slower
-/// while a purge runs.
+/// CPUs that take turns are slower: threads by the number of threads, a purge by one more. A flush of all TLBs waits
+/// until every CPU has had its turn, and turns end with the tick. Not modelled: that threads are slower while a purge
+/// runs.
 fn share_budget(params: &mut Params, hz: u32) {
     let threads = params.workload.threads.min(params.machine.online_cpus);
     params.workload.loop_us.iter_mut().for_each(|us| *us *= f64::from(threads));
@@ -73,7 +73,7 @@ fn machine(of: &SaidMachine, vmalloc: &Vmalloc) -> Machine {
     }
 }
 
-/// How a line comes from core to core, as the core of CPU 0 sees the others.
+/// Transfer times of a line between cores, from the core of CPU 0 to the others.
 fn hand_off(of: &SaidMachine) -> HandOff {
     let cost = |between| ns(of.line.handoff.of(between));
     let mut cores: Vec<(u32, f64)> = Vec::new();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_machines_have_the_line_times_that_their_files_say() {
+    fn the_published_machines_have_the_line_times_of_their_files() {
         for (machine, cpus, line_ns) in
             [("xeon-3rd-1s-72", 72, 24.6), ("xeon-5th-2s-192", 192, 80.4), ("epyc-zen4-2s-448", 448, 80.4)]
         {

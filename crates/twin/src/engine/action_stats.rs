@@ -1,4 +1,4 @@
-//! What threads report of their actions, added up for results.
+//! Sums of the actions of threads, for the results.
 
 use crate::time::{PS_PER_NS, Ps};
 use mmtwin_event::results::{ActionResult, Attempt, Latency};
@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 /// One thread's part in an action.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Part {
-    /// What it did.
+    /// Its successes.
     pub operations: u64,
-    /// What failed.
+    /// Failures.
     pub failures: u64,
     /// From its first operation to its last, without pauses.
     pub time: Ps,
@@ -17,7 +17,7 @@ pub(crate) struct Part {
     pub more: BTreeMap<&'static str, f64>,
     /// Latencies of the whole action, with one thread only.
     pub latency: Option<Latency>,
-    /// Attempts to get a block.
+    /// Attempts to allocate a block.
     pub attempts: Vec<Attempt>,
 }
 

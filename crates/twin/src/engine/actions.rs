@@ -1,8 +1,8 @@
-//! What a thread does besides accessing memory, step by step.
+//! Actions of a thread other than memory accesses, step by step.
 //!
-//! Page loops, pages that are kept, attempts to get blocks ([`crate::engine::high_alloc`]), names that are looked up, readings of
-//! statistics files, CPUs going and coming, sysctls and sleep; the vmalloc
-//! stress test, which its threads do together, is in [`crate::engine::vmalloc_test`].
+//! Page loops, pages that are kept, attempts to allocate blocks ([`crate::engine::high_alloc`]), lookups of names,
+//! reads of statistics files, CPU hotplug, sysctls and sleep; the vmalloc stress test, which its threads run together,
+//! is in [`crate::engine::vmalloc_test`].
 
 use super::RunError;
 use super::main_loop::{Engine, Step, Stop};
@@ -22,7 +22,7 @@ const PS_PER_S: u128 = 1_000_000_000_000;
 /// Allocating, over and over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageWork {
-    /// What is asked for.
+    /// The request.
     pub request: Request,
     /// Allocations held before as many are freed; `None`: all are kept.
     pub hold: Option<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct PageWork {
     pub rate: Option<PageRate>,
 }
 
-/// The page work of an action and whose policy it has; `None` if it is another kind.
+/// The page work of an action and the owner of its policy; `None` for another kind of action.
 pub(super) fn page_work(kind: &ActionKind, caller: &Caller, machine: &Machine) -> Option<(PageWork, Caller)> {
     let (order, gfp, node, policy, hold, count, rate) = match kind {
         ActionKind::PageLoop { order, gfp, node, policy, hold, count, rate } => {
@@ -67,7 +67,7 @@ fn request(gfp: Gfp) -> Request {
     }
 }
 
-/// Kind of an action and what tells it from others of its kind.
+/// Kind of an action and the key that distinguishes it from others of its kind.
 pub(super) fn named(kind: &ActionKind) -> (String, String) {
     let list = |cpus: &mmtwin_scenario::units::List| cpus.to_string();
     let (name, detail) = match kind {
@@ -93,8 +93,8 @@ pub(super) fn named(kind: &ActionKind) -> (String, String) {
 }
 
 impl Engine<'_> {
-    /// Runs an action of a thread until a time. `denied`: the request that failed in the thread's last step fails for good.
-    /// `Step::Ended`: the action is over.
+    /// Runs an action of a thread until a time. `denied`: the request that failed in the thread's last step is not
+    /// retried. `Step::Ended`: the action is over.
     pub(super) fn act(&mut self, thread: usize, until: Ps, denied: bool) -> Result<Step, Stop> {
         let at = &mut self.threads[thread];
         let Activity::Action(number, working) = std::mem::take(&mut at.activity) else { return Ok(Step::Ended) };
@@ -109,7 +109,7 @@ impl Engine<'_> {
         let step = match self.act_on(thread, action, &mut working, (until, denied)) {
             Ok(step) => step,
             Err(stop) => {
-                // It may get its memory yet, and goes on then.
+                // It may still have its memory, and then continues.
                 self.threads[thread].activity = Activity::Action(number, Some(working));
                 return Err(stop);
             }
@@ -134,7 +134,7 @@ impl Engine<'_> {
         let at = &self.threads[thread];
         let (cpu, task) = (at.caller.cpu, at.caller.task);
         for page in working.held.drain(..) {
-            // What it holds it has allocated.
+            // Pages that it holds are those that it has allocated.
             let freed = self.kernel.free_unchecked(cpu, task, page);
             debug_assert!(freed.is_ok());
         }
@@ -155,14 +155,14 @@ impl Engine<'_> {
         (until, denied): (Ps, bool),
     ) -> Result<Step, Stop> {
         let caller = self.threads[thread].caller;
-        if let Some((work, mut who)) = page_work(&action.kind, &caller, &self.scenario.machine) {
+        if let Some((work, mut work_caller)) = page_work(&action.kind, &caller, &self.scenario.machine) {
             if denied {
                 working.part.failures += 1;
                 return Ok(Step::Ended);
             }
-            let step = self.page_work(thread, &work, &mut who, working, until);
-            // Interleaving goes on where it was.
-            self.threads[thread].caller = Caller { policy: caller.policy, ..who };
+            let step = self.page_work(thread, &work, &mut work_caller, working, until);
+            // Interleaving continues where it was.
+            self.threads[thread].caller = Caller { policy: caller.policy, ..work_caller };
             return step;
         }
         if let ActionKind::Lookup { count } = action.kind {
@@ -205,7 +205,7 @@ impl Engine<'_> {
                 working.part.operations = 1;
             }
             ActionKind::VmallocTest { .. } => return self.gather(thread, action, working),
-            // Those are above, the last is refused before the run.
+            // Other kinds are handled above, the last is refused before the run.
             ActionKind::PageLoop { .. } | ActionKind::PageHog { .. } | ActionKind::HighOrderAlloc { .. } => {}
             ActionKind::Lookup { .. } | ActionKind::ModuleCycle { .. } => {}
         }
@@ -231,15 +231,15 @@ impl Engine<'_> {
         &mut self,
         thread: usize,
         work: &PageWork,
-        who: &mut Caller,
+        work_caller: &mut Caller,
         working: &mut Working,
         until: Ps,
     ) -> Result<Step, Stop> {
-        let cpu = who.cpu;
+        let cpu = work_caller.cpu;
         while self.kernel.clock(cpu) < until {
             if working.freeing {
                 if let Some(page) = working.held.pop() {
-                    self.kernel.free_unchecked(cpu, who.task, page).map_err(|e| RunError::Kernel(e.into()))?;
+                    self.kernel.free_unchecked(cpu, work_caller.task, page).map_err(|e| RunError::Kernel(e.into()))?;
                 }
                 working.freeing = !working.held.is_empty();
                 continue;
@@ -256,7 +256,7 @@ impl Engine<'_> {
             {
                 return Ok(Step::Asleep(due));
             }
-            match self.kernel.allocate_unchecked(who, &work.request) {
+            match self.kernel.allocate_unchecked(work_caller, &work.request) {
                 Ok(got) => {
                     working.part.operations += 1;
                     self.kernel.spend(cpu, self.memory.costs.init_page * ((1 << work.request.order) - 1));

@@ -1,9 +1,9 @@
-//! Whether a run can begin with a recorded state: it is of this machine, and each of its numbers is one that a kernel on
-//! this machine can have.
+//! Check of a recorded state that a run begins with: it is of this machine, and each of its numbers is possible for a
+//! kernel on this machine.
 //!
-//! A recording may be damaged, or of another machine. What is refused is named; what passes is small enough for the
+//! A recording may be damaged, or of another machine. Refused values are named; accepted ones are small enough for the
 //! arithmetic of all mechanisms. Free pages, pages of CPUs' lists and pages of the LRU lists are read one after another
-//! from a kernel that runs, but together they never exceed what its allocator manages: thousands of pages are the
+//! from a running kernel, but together they never exceed the managed pages of its allocator: thousands of pages are the
 //! kernel's own.
 
 use super::State;
@@ -32,7 +32,7 @@ const SMALLEST_PAGEBLOCK: u32 = 9;
 /// Why a run cannot begin with a state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// What differs, in words.
+    /// The difference, in words.
     #[error(
         "the state is of another machine than the scenario's: {}; use the scenario that was recorded, or change [machine]",
         .0.join("; ")
@@ -43,7 +43,7 @@ pub enum StateError {
     Impossible {
         /// Zone, list, shrinker.
         place: String,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
 }
@@ -117,7 +117,7 @@ fn same_machine(state: &State, machine: &Machine) -> Result<(), StateError> {
     if differ.is_empty() { Ok(()) } else { Err(StateError::OtherMachine(differ)) }
 }
 
-/// No zone is there twice, and none lies in another.
+/// No zone occurs twice, and none overlaps another.
 fn free_by_type(zones: &[ZoneState]) -> Result<(), StateError> {
     let mut by_place: Vec<&ZoneState> = zones.iter().collect();
     by_place.sort_by_key(|zone| zone.start_pfn);
@@ -194,7 +194,7 @@ fn check_blocks(zone: &ZoneState) -> Result<(), StateError> {
     require(pageblocks <= most, || name(zone), || format!("{pageblocks} pageblocks, at most {most}"))
 }
 
-/// What is on the LRU lists and in the batches before them.
+/// Pages on the LRU lists and in the batches before them.
 fn check_lru(state: &State, cpus: u32) -> Result<(), StateError> {
     let Some(lru) = &state.lru else { return Ok(()) };
     let mut left: BTreeMap<(usize, ZoneKind), u64> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The end of an epoch: touches that were drawn for it are settled, the scheduler looks, and events are final.
+//! The end of an epoch: accesses that were drawn for it are settled, the scheduler balances, and events are final.
 
 use super::RunError;
 use super::main_loop::Engine;
@@ -36,7 +36,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Notes where each region's threads are, so that reclaim knows whose TLBs hold its pages.
+    /// Stores the CPUs of each region's threads, whose TLBs may have its pages, for reclaim.
     fn note_cpus(&mut self) {
         if !self.reclaims() {
             return;

@@ -11,7 +11,7 @@ use crate::time::{PS_PER_NS, Ps};
 use mmtwin_event::results::Attempt;
 
 impl Engine<'_> {
-    /// Goes on with so many attempts, so far apart, until a time.
+    /// Continues with this many attempts, at this interval, until a time.
     pub(super) fn high_alloc(
         &mut self,
         thread: usize,
@@ -31,8 +31,8 @@ impl Engine<'_> {
                 }
                 (working.attempt, working.trying) = (Some(clock), true);
             }
-            let who = &mut self.threads[thread].caller;
-            match self.kernel.allocate_unchecked(who, request) {
+            let caller = &mut self.threads[thread].caller;
+            match self.kernel.allocate_unchecked(caller, request) {
                 Ok(got) => {
                     working.held.push(got.page);
                     working.tried(self.kernel.clock(cpu), true);

@@ -10,7 +10,7 @@ impl Engine<'_> {
         self.host.as_ref().is_none_or(|host| host.runs(cpu))
     }
 
-    /// Gives the host's CPUs to those that have begun or ceased to be busy since it was last asked.
+    /// Reassigns the host's CPUs after changes of the busy CPUs since the last call.
     pub(crate) fn share_host(&mut self) {
         let Some(mut host) = self.host.take() else { return };
         host.note(|cpu| self.kernel.clock(cpu));

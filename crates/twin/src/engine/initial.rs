@@ -1,9 +1,9 @@
 //! The LRU lists of a kernel that has been running, as the lab's `/proc/mmtwin_lru` and `/proc/mmtwin_shrinkers` showed
-//! them: what of its memory can be reclaimed, and in which order.
+//! them: its reclaimable memory, in order.
 //!
-//! The pages are there with their flags and belong to no thread of the run: they are never accessed. Pages of a block device
-//! whose buffers the file system holds are activated when reclaim meets them. Pages on the unevictable list, and what
-//! shrinkers' objects are, are not known. Files of the workload are on the disk that was mounted last.
+//! The pages are there with their flags and belong to no thread of the run: they are never accessed. Pages of a block
+//! device whose buffers the file system holds are activated when reclaim scans them. Pages on the unevictable list and
+//! the kinds of shrinkers' objects are not known. Files of the workload are on the disk that was mounted last.
 
 use super::RunError;
 use super::main_loop::Engine;
@@ -15,7 +15,7 @@ use crate::probe::Task;
 use mmtwin_event::counters::{Backing, Lru, Run};
 use mmtwin_scenario::workload::{ActionKind, Process};
 
-/// File system of the workload, what an object of a superblock costs, and how many are scanned at once.
+/// File system of the workload, cost of an object of a superblock, and objects scanned at once.
 const FILE_SYSTEM: &str = "ext4";
 const SEEKS: u64 = 2;
 /// The function of a superblock's shrinker in 2012.
@@ -104,7 +104,7 @@ impl Engine<'_> {
         Ok(pages)
     }
 
-    /// Takes over what can be shrunk besides; names that are looked up will be there.
+    /// Restores the shrinkers; names that are looked up will be added to theirs.
     pub(super) fn restore_shrinkers(&mut self, shrinkers: &[mmtwin_event::counters::Shrinker]) {
         let nodes = self.kernel.machine.nodes.len();
         let mut all: Vec<(&str, Option<&str>, Shrinker)> = Vec::new();
@@ -145,7 +145,7 @@ impl Engine<'_> {
     }
 }
 
-/// Kinds of regions that stand for what others have in memory.
+/// Kinds of regions that stand for memory of other programs.
 const ANON: usize = 0;
 const SHMEM: usize = 1;
 const FILE: usize = 2;

@@ -1,7 +1,9 @@
-//! The kernel's threads in a run: kswapd and kcompactd of each node, those that write back, who is woken, and where they run.
+//! The kernel's threads in a run: kswapd and kcompactd of each node, the threads of writeback, their wakeups and their
+//! CPUs.
 //!
-//! They are threads behind the workload's, and share CPUs with those as the scheduler has it ([`crate::sched`]), or, where
-//! zones are reclaimed, take them at once and share them by ticks. Each is a state machine that goes on from batch to batch.
+//! They follow the workload's threads in the list, and share CPUs with those by the scheduler's rules
+//! ([`crate::sched`]), or, where zones are reclaimed, preempt at once and share CPUs by ticks. Each is a state machine
+//! that advances by batches.
 
 use super::RunError;
 use super::main_loop::{Engine, Step};
@@ -41,7 +43,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Adds a thread of the kernel.
+    /// Adds a kernel thread.
     pub(super) fn add_kernel_thread(&mut self, name: String, caller: Caller, activity: Activity) -> usize {
         let thread = self.threads.len();
         self.threads.push(Thread::of_kernel(self.processes.len(), caller, activity));
@@ -49,24 +51,24 @@ impl Engine<'_> {
         thread
     }
 
-    /// Threads of the kernel: kswapds, kcompactds and those that write back.
+    /// Kernel threads: kswapds, kcompactds and those that write back.
     pub(super) fn kernel_threads(&self) -> impl Iterator<Item = usize> + use<'_> {
         let of_nodes = self.kswapds.iter().chain(&self.kcompactds).map(|of| of.1);
         of_nodes.chain(self.writeback_threads.iter().flat_map(|of| [of.flusher, of.end_io]))
     }
 
-    /// Threads of the workload; those of the kernel come behind them.
+    /// Threads of the workload; kernel threads follow them.
     pub(crate) fn workload_threads(&self) -> usize {
         self.threads.len() - self.kernel_threads().count()
     }
 
-    /// A node's memory is reclaimed or compacted: time goes in small steps.
+    /// A node's memory is reclaimed or compacted: time advances in small steps.
     pub(super) fn reclaims(&self) -> bool {
         let works = |&(_, thread): &(usize, usize)| self.queues.holds(self.threads[thread].caller.cpu, thread);
         self.kswapds.iter().chain(&self.kcompactds).any(works)
     }
 
-    /// Lets a thread of the kernel work until a time, or until others have to hear of something.
+    /// Runs a kernel thread until a time, or until there are effects for the engine.
     pub(super) fn work_of_kernel(&mut self, thread: usize, until: Ps) -> Step {
         let at = &mut self.threads[thread];
         let (cpu, task) = (at.caller.cpu, at.caller.task);
@@ -95,7 +97,7 @@ impl Engine<'_> {
         Step::On
     }
 
-    /// Does what a step of a CPU wants done, whose clock may be behind `now` if it was idle.
+    /// Applies the effects of a step of a CPU, whose clock may be behind `now` if it was idle.
     pub(super) fn process_effects(&mut self, cpu: u32, now: Ps) -> Result<(), RunError> {
         let at = self.kernel.clock(cpu).max(now);
         let effects = self.kernel.take_effects(&mut self.memory);
@@ -127,7 +129,7 @@ impl Engine<'_> {
         self.wake_kernel_thread(thread, cpus, at)
     }
 
-    /// Wakes a thread of the kernel that runs on some CPUs or, if they are none, on all. One that has woken by itself, and has
+    /// Wakes a kernel thread that runs on some CPUs or, if they are none, on all. One that has woken by itself, and has
     /// not run since, stays where it is.
     pub(super) fn wake_kernel_thread(&mut self, thread: usize, cpus: Vec<u32>, at: Ps) -> Result<(), RunError> {
         if self.queues.holds(self.threads[thread].caller.cpu, thread) {
@@ -148,7 +150,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Where a thread of the kernel runs: where it was if that CPU is idle, else on an idle one, else where it was.
+    /// Where a kernel thread runs: where it was if that CPU is idle, else on an idle one, else where it was.
     fn kernel_thread_cpu(&self, cpus: Vec<u32>, before: u32) -> u32 {
         let all: Vec<u32> = if cpus.is_empty() { self.kernel.stat.online().to_vec() } else { cpus };
         let idle = |cpu: &&u32| self.queues.len(**cpu) == 0 && self.kernel.stat.is_online(**cpu);

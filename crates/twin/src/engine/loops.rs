@@ -18,7 +18,7 @@ impl Engine<'_> {
         if self.not_batchable {
             return Ok(false);
         }
-        // Who may have to reclaim a node goes page by page.
+        // Threads that may have to reclaim a node advance page by page.
         let together = if self.kernel.reclaim.node_reclaim_history.is_empty() { self.same_loops() } else { None };
         let Some((request, mut loops)) = together else {
             self.not_batchable = true;

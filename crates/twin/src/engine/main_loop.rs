@@ -1,9 +1,9 @@
-//! Virtual time: which CPU runs next, what is due, when phases begin and end.
+//! Virtual time: choice of the next CPU, timers, start and end of phases.
 //!
-//! CPUs that have something to run wait in order of (clock, CPU). The first of them runs its thread until the next is
-//! behind it, until something is due, or until the epoch ends; kernel timers run before that. A CPU with several threads
-//! changes between them as the scheduler has it ([`crate::sched`]). What happens within one step of a CPU has exact times; other CPUs may
-//! have seen the shared lists as they are at the end of their own steps, at most an epoch ahead.
+//! CPUs with runnable threads wait in order of (clock, CPU). The first of them runs its thread until the next is behind
+//! it, until something is due, or until the epoch ends; kernel timers run before that. A CPU with several threads
+//! switches between them by the scheduler's rules ([`crate::sched`]). Times within one step of a CPU are exact; shared
+//! lists may include changes of other CPUs' steps, at most an epoch ahead.
 
 use super::balancing::Balancing;
 use super::oom::Killed;
@@ -33,10 +33,10 @@ use mmtwin_scenario::Scenario;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-/// Where every run ends: half of the time that picoseconds can count, so that no step can go beyond.
+/// Longest run: half of the time that picoseconds can count, so that no step overflows.
 pub(super) const HORIZON: Ns = 100 * 86_400_000_000_000;
 
-/// What is to happen at a time.
+/// Work of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     /// A process starts.
@@ -60,13 +60,13 @@ pub(crate) enum Due {
 /// How a thread's step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Its time is over; it goes on.
+    /// Its time is over; it continues.
     On,
     /// It sleeps until then.
     Asleep(Ps),
     /// It waits for other threads.
     Waiting,
-    /// What it did is over.
+    /// Its activity has ended.
     Ended,
     /// It has worked and worked while its clock stood still.
     Still,
@@ -77,11 +77,11 @@ pub(crate) enum Step {
 /// Why a run stops early.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It cannot go on.
+    /// It cannot continue.
     Failed(RunError),
     /// A thread found no memory.
     OutOfMemory(usize, AllocationFailure),
-    /// It gets nowhere.
+    /// It makes no progress.
     Halted(Box<Halted>),
 }
 
@@ -103,14 +103,14 @@ pub(crate) struct Engine<'a> {
     pub(crate) options: Options<'a>,
     pub(super) sink: &'a mut dyn Sink,
     pub(crate) kernel: Kernel,
-    /// Who runs the machine, if it has fewer CPUs.
+    /// The host of the machine, if it has fewer CPUs.
     pub(crate) host: Option<Host>,
     pub(crate) memory: AccessState,
     pub(crate) queues: RunQueues,
     pub(crate) threads: Vec<Thread>,
     pub(crate) processes: Vec<Process>,
     pub(super) due: Timers<Due>,
-    /// Times of what is due that nobody may run past: neither wake-ups nor the ends of writes.
+    /// Times of timers that no CPU may run past: neither wakeups nor the ends of writes.
     fixed: BTreeSet<Ns>,
     /// CPUs with something to run, each once.
     pub(super) ready: BinaryHeap<Reverse<(Ps, u32)>>,
@@ -124,7 +124,7 @@ pub(crate) struct Engine<'a> {
     pub(super) results: Vec<(usize, PhaseResult)>,
     /// NUMA balancing, if it is on.
     pub(crate) balancing: Option<Balancing>,
-    /// What a CPU does at least before another one's turn while memory is reclaimed.
+    /// Shortest turn of a CPU while memory is reclaimed.
     turn: Ps,
     /// Nodes and the threads of their kswapds.
     pub(super) kswapds: Vec<(usize, usize)>,
@@ -132,13 +132,13 @@ pub(crate) struct Engine<'a> {
     pub(super) kcompactds: Vec<(usize, usize)>,
     /// The threads that write back, if there are files.
     pub(super) writeback_threads: Option<WritebackThreads>,
-    /// What has been replayed of a trace.
+    /// Replayed part of a trace.
     pub(super) replayed: Replayed,
-    /// Processes that were killed for want of memory.
+    /// Processes that the OOM killer has killed.
     pub(crate) killed: Vec<Killed>,
     /// Processes of the workload that have not ended.
     pub(super) unended: usize,
-    /// That virtual time goes on.
+    /// Watches that virtual time advances.
     pub(super) watch: Watch,
     /// Bytes of events that wait from which on those that are final are written early.
     pub(super) drain_at: usize,
@@ -222,7 +222,7 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Runs to the end. `notes` go into the results.
+    /// Runs to the end. `notes` are added to the results.
     pub(super) fn run(mut self, mut notes: Vec<String>) -> Result<Ran, RunError> {
         for thread in &self.threads {
             let comm = self.processes[thread.process].name.as_bytes();
@@ -237,7 +237,7 @@ impl<'a> Engine<'a> {
         if !self.options.state.zones.is_empty() {
             self.kernel.queue_updates(begin);
         }
-        // A state is read when the first sample has been taken, so that nobody has to wait for that.
+        // A state is read when the first sample has been taken, so that no thread has to wait for that.
         let sampling = if self.options.state.zones.is_empty() { self.sampling() } else { 0 };
         self.fix(begin, Due::Sample);
         for (number, process) in self.scenario.processes.iter().enumerate() {
@@ -305,7 +305,7 @@ impl<'a> Engine<'a> {
         Ok(Ran { results, end: now, kernel: self.kernel, cpu_time, times, halted })
     }
 
-    /// Does what comes next; false at the end of the run.
+    /// Runs the next timer or CPU; false at the end of the run.
     fn next(&mut self, now: &mut Ns) -> Result<bool, Stop> {
         self.share_host();
         let ready = self.ready.peek().map(|&Reverse(first)| first);
@@ -369,7 +369,7 @@ impl<'a> Engine<'a> {
         self.memory.dentries.end_grace_periods(&mut self.kernel, until);
     }
 
-    /// Lets a CPU run its thread for a while.
+    /// Runs the thread of a CPU for some time.
     fn step(&mut self, cpu: u32, clock: Ps) -> Result<(), Stop> {
         let Some(thread) = self.queues.running(cpu) else { return Ok(()) };
         if !self.has_host_cpu(cpu) {
@@ -400,7 +400,7 @@ impl<'a> Engine<'a> {
         if self.run_loops_together(until)? {
             return Ok(());
         }
-        // One CPU at a time, so that they meet the allocator, or marked pages, in order.
+        // One CPU at a time, so that they reach the allocator, or marked pages, in order.
         let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
         let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
@@ -429,24 +429,24 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Where the turn of a CPU ends while memory is reclaimed. Every page that has been written and every thread that wakes
-    /// is due by itself; a turn that is longer than the shortest goes on past those.
+    /// End of a CPU's turn while memory is reclaimed. Every written page and every wakeup is a timer of its own; a turn
+    /// that is longer than the shortest continues past those.
     fn turn_ends(&self, clock: Ps, due: Ps, in_order: Ps) -> Ps {
         let fixed = self.fixed.first().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
         let until = due.max(clock + self.turn - SHORTEST_TURN).min(fixed).min(self.epoch_end);
         until.min(in_order.max(clock + self.turn.max(self.kernel.slice(clock))))
     }
 
-    /// Something is to happen at a time that nobody may run past.
+    /// Adds a timer that no CPU may run past.
     pub(super) fn fix(&mut self, at: Ns, what: Due) {
         self.due.set(at, 0, what);
         self.fixed.insert(at);
     }
 
-    /// Lets a thread do its work: in order with other CPUs, or as far as it need not be.
+    /// Runs a thread: in order with other CPUs, or independently if possible.
     fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
         let awaited = self.threads[thread].slowpath.as_ref().map(AllocSlowpath::request);
-        // What it did for the memory may have taken it past its turn: it tries in its next one, and has got nothing yet.
+        // Its slow path may have exceeded its turn: it retries in the next one, and has no memory yet.
         let sampled = matches!(&self.threads[thread].activity, Activity::Touching(of) if of.replay.is_none())
             && !(self.options.explicit && self.balancing.is_some());
         let end = if sampled { until } else { in_order };
@@ -477,7 +477,7 @@ impl<'a> Engine<'a> {
             }
             step => {
                 if awaited.is_some() {
-                    // It has got its memory.
+                    // It has its memory.
                     self.alloc_slowpath_ends(thread);
                 }
                 step

@@ -1,8 +1,8 @@
 //! Running a scenario's workload on the simulated kernel.
 //!
-//! CPUs run in order of their clocks; the one that is behind runs its first thread until another is behind, or, where
-//! a thread draws in bulk, to the end of the epoch ([`main_loop`]). What a thread does is one of the actions of
-//! [`actions`] or touches of memory ([`crate::mm::memory`]). Processes, their phases and their memory are in [`process`].
+//! CPUs run in order of their clocks; the one that is behind runs its first thread until another is behind, or, where a
+//! thread draws in bulk, to the end of the epoch ([`main_loop`]). A thread runs one of the actions of [`actions`] or
+//! memory accesses ([`crate::mm::memory`]). Processes, their phases and their memory are in [`process`].
 
 mod action_stats;
 mod actions;
@@ -10,6 +10,7 @@ mod balancing;
 pub mod check_state;
 mod epoch;
 mod high_alloc;
+mod hinting_faults;
 mod host;
 mod image;
 mod initial;
@@ -22,6 +23,7 @@ mod process;
 mod recorder;
 mod sample;
 mod slowpath;
+mod thread_moves;
 mod vmalloc_test;
 mod wake;
 mod watch;
@@ -50,7 +52,7 @@ pub enum RunError {
     /// The kernel refused something.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// It got nowhere, and its results are of no use to who asked.
+    /// It made no progress, and has no usable results.
     #[error(transparent)]
     Halted(#[from] Halted),
     /// The vmalloc stress test refused something.
@@ -61,7 +63,7 @@ pub enum RunError {
     State(#[from] StateError),
 }
 
-/// What a run begins with.
+/// State at the start of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Time: when the kernel's timers are due depends on it.
@@ -72,23 +74,23 @@ pub struct State {
     pub cpu_nodes: Vec<u32>,
     /// All zones of the machine; empty: a machine just booted.
     pub zones: Vec<ZoneState>,
-    /// What is on the LRU lists; `None`: nothing.
+    /// Pages on the LRU lists; `None`: none.
     pub lru: Option<counters::Lru>,
-    /// What can be shrunk besides, in the kernel's order.
+    /// Shrinkers, in the kernel's order.
     pub shrinkers: Vec<counters::Shrinker>,
     /// By process and thread: the CPU that it begins on, if it may run there. Without one it is chosen.
     pub cpus: Vec<Vec<u32>>,
 }
 
-/// How a scenario is run, beside what it says itself.
+/// Options of a run besides the scenario.
 pub struct Options<'a> {
-    /// What it begins with.
+    /// State at its start.
     pub state: State,
     /// Single accesses of memory: slow, and what sampled accesses are checked against.
     pub explicit: bool,
     /// Single accesses that are replayed; then all others are explicit too.
     pub trace: Option<Trace>,
-    /// Kinds of events that are wanted.
+    /// Kinds of events to write.
     pub events: Vec<Kind>,
     /// Called now and then with the virtual time.
     pub progress: &'a mut dyn FnMut(Ns),
@@ -97,7 +99,7 @@ pub struct Options<'a> {
 /// A run that has ended.
 #[derive(Debug)]
 pub struct Ran {
-    /// What the workload achieved.
+    /// Results of the workload.
     pub results: Results,
     /// When it ended.
     pub end: Ns,
@@ -107,7 +109,7 @@ pub struct Ran {
     pub cpu_time: Vec<(String, Ns)>,
     /// Why it was ended early, if it was: then its ending is [`mmtwin_event::results::Ending::Stopped`].
     pub halted: Option<Halted>,
-    /// Times of the workload: what its programs computed, what the kernel did for them, and how long the run lasted.
+    /// Times of the workload: its programs, the kernel on their behalf, and the run.
     pub times: Times,
 }
 
@@ -181,7 +183,7 @@ const WRITTEN: [Kind; 66] = [
     Kind::NumaBalance,
 ];
 
-/// The kinds of events that a scenario wants, its kernel has and the twin writes.
+/// Kinds of events that a scenario enables, its kernel has and the twin writes.
 pub fn kinds(scenario: &Scenario) -> Vec<Kind> {
     let wanted = |kind: &Kind| {
         let Some(definition) = era::of_kind(scenario.kernel.events.era(), *kind) else { return false };
@@ -191,7 +193,7 @@ pub fn kinds(scenario: &Scenario) -> Vec<Kind> {
     WRITTEN.into_iter().filter(wanted).collect()
 }
 
-/// Runs a scenario. Events and counters go to `sink`, which is neither started nor finished.
+/// Runs a scenario. Events and counters are passed to `sink`, which is neither started nor finished.
 pub fn run<'a>(scenario: &'a Scenario, options: Options<'a>, sink: &'a mut dyn Sink) -> Result<Ran, RunError> {
     let notes = build::check(scenario)?;
     check_state(&options.state, &scenario.machine)?;

@@ -1,4 +1,4 @@
-//! What the engine does when memory is out: it ends the process that is chosen ([`oom`]), or the run.
+//! Out of memory: the engine ends the chosen process ([`oom`]), or the run.
 
 use super::RunError;
 use super::main_loop::{Engine, Stop};
@@ -13,12 +13,13 @@ pub(super) struct Killed {
     pub at: Ns,
     pub pid: i32,
     pub comm: String,
-    /// What could not be had.
+    /// The failed request.
     pub why: String,
 }
 
 impl Engine<'_> {
-    /// A thread's allocation has failed for good: a process is killed for it. If there is none, the run ends.
+    /// A thread's allocation has failed without another retry: a process is killed for it. If there is none, the run
+    /// ends.
     pub(super) fn kill_for(&mut self, thread: usize, failure: AllocationFailure) -> Result<(), Stop> {
         if failure.over_limit.is_none() && oom::has_plenty(&self.kernel, &failure) {
             return Ok(());
@@ -57,10 +58,10 @@ impl Engine<'_> {
         Ending::OutOfMemory { at, pid: thread.caller.task.pid, comm, message: failure.to_string() }
     }
 
-    /// How a run ends in which processes were killed: the first of them, and what is to be said of the others.
+    /// Result of a run in which processes were killed: the first of them, and notes on the others.
     pub(super) fn killed(&mut self, ending: Ending) -> (Ending, Vec<String>) {
         let mut killed = std::mem::take(&mut self.killed).into_iter();
-        // That a run was stopped is more than that memory ran out before.
+        // A stopped run takes precedence over an earlier lack of memory.
         let stopped = matches!(ending, Ending::Stopped { .. });
         let too = if stopped { "" } else { " too" };
         let config = |of: Killed| {

@@ -1,4 +1,4 @@
-//! How processes start, go from phase to phase and end, and what happens to their threads when a CPU stops.
+//! Start, phases and end of processes, and their threads when a CPU goes offline.
 
 use super::RunError;
 use super::action_stats::ActionStats;
@@ -16,7 +16,7 @@ use mmtwin_scenario::program::Touching;
 use mmtwin_scenario::program::{self, Pattern};
 
 impl Engine<'_> {
-    /// A process starts: its threads get their CPUs, and its first phase begins.
+    /// A process starts: its threads are placed on CPUs, and its first phase begins.
     pub(super) fn start(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         for thread in self.processes[process].threads.clone() {
             let cpu = self.first_cpu(thread);
@@ -103,7 +103,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Lets a phase without a duration end that all threads are done with.
+    /// Ends a phase without a duration when all threads are done.
     fn end_if_done(&mut self, process: usize) {
         let this = &self.processes[process];
         if let Some(phase) = this.phase.filter(|&phase| this.working == 0 && this.phases[phase].duration.is_none()) {
@@ -112,7 +112,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What a thread did is over: it does what comes next in its phase.
+    /// The activity of a thread has ended: the next one of its phase begins.
     pub(super) fn go_on(&mut self, thread: usize) -> Result<(), RunError> {
         let at = &mut self.threads[thread];
         let process = at.process;
@@ -142,7 +142,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Sets what a thread does: its action number `next`, or after the last its touches. False if there is nothing.
+    /// Sets the activity of a thread: its action number `next`, or its accesses after the last. False if there is none.
     fn set_next(&mut self, thread: usize, phase: usize, next: usize, shared: &mut Vec<(usize, usize)>) -> bool {
         let at = &self.threads[thread].phases[phase];
         let activity = if next < at.actions.len() {
@@ -174,11 +174,11 @@ impl Engine<'_> {
         shared.filter_map(|access| Some((access.touching.number, access.pool?))).collect()
     }
 
-    /// The touches of a thread in a phase.
+    /// The accesses of a thread in a phase.
     fn accessor(&mut self, thread: usize, phase: usize, shared: &mut Vec<(usize, usize)>) -> Accessor {
         let at = &self.threads[thread];
         let process = &self.processes[at.process];
-        // Reading ahead depends on the order of the touches of a file.
+        // Read-ahead depends on the order of the accesses to a file.
         let of_file = |touching: &Touching| self.memory.regions[process.regions[touching.region]].file;
         let explicit = self.options.explicit || at.phases[phase].accesses.iter().any(of_file);
         let mut list = Vec::new();
@@ -326,7 +326,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// A CPU stops; its threads go to others.
+    /// A CPU goes offline; its threads move to others.
     pub(super) fn take_offline(&mut self, cpu: u32) -> Result<(), RunError> {
         let here = |thread: &usize| self.threads[*thread].caller.cpu == cpu;
         // Threads that have not begun have no CPU yet, those that have ended none any more.

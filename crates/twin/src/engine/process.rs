@@ -24,7 +24,7 @@ use mmtwin_scenario::workload::{Phase, RegionKind, Sharing, Via};
 use mmtwin_scenario::{Scenario, workload as spec};
 use std::collections::BTreeMap;
 
-/// Name of what comes before the first phase.
+/// Name of the part before the first phase.
 const POPULATE: &str = "populate";
 /// Name of the phase in which a trace is replayed.
 const TRACE: &str = "trace";
@@ -34,7 +34,7 @@ const TRACE: &str = "trace";
 pub(crate) struct Thread {
     /// Its process.
     pub process: usize,
-    /// What it does in each phase.
+    /// Its activities by phase.
     pub phases: Vec<ThreadPhase>,
     /// By phase: numbers of its actions among the phase's.
     pub places: Vec<Vec<usize>>,
@@ -42,15 +42,15 @@ pub(crate) struct Thread {
     pub pinned: Option<u32>,
     /// Task, CPU and policy.
     pub caller: Caller,
-    /// What it does now.
+    /// Its current activity.
     pub activity: Activity,
-    /// CPU time that it has had.
+    /// Its CPU time.
     pub ran: Ps,
-    /// What of it the program itself has had, in phases that are over.
+    /// The program's own part of it, in phases that have ended.
     pub user: Ps,
     /// Counts its sleeps, so that a wake-up meant for an earlier one is known.
     pub sleeps: u64,
-    /// What it has touched in this phase.
+    /// Its accesses in this phase.
     pub touched: Option<Accessor>,
     /// An allocation that it has to reclaim for.
     pub slowpath: Option<AllocSlowpath>,
@@ -58,13 +58,14 @@ pub(crate) struct Thread {
     pub node_reclaim: Option<NodeReclaim>,
     /// Pages beyond `memory.high` that it has to reclaim for.
     pub high: Option<High>,
-    /// Its allocation has failed for good (`Engine::deny`). Its next step is told so (`Engine::step_on`).
+    /// Its allocation has failed without another retry (`Engine::deny`). Its next step handles that
+    /// (`Engine::step_on`).
     pub denied: bool,
     /// Why it sleeps, if that is in reclaim.
     pub throttled: Throttled,
 }
 
-/// What a thread does.
+/// Activity of a thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Activity {
     /// Nothing until the phase ends.
@@ -89,11 +90,11 @@ pub(crate) enum Activity {
 pub(crate) struct Working {
     /// When it began.
     pub begun: Ps,
-    /// What it has done.
+    /// Its progress.
     pub part: Part,
     /// Pages to be freed.
     pub held: Vec<Pfn>,
-    /// When the attempt to get a block began that is under way, or the last.
+    /// Start of the current or last attempt to allocate a block.
     pub attempt: Option<Ps>,
     pub trying: bool,
     /// It is freeing.
@@ -113,7 +114,7 @@ impl Working {
 /// A process.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
-    /// As the scenario says it.
+    /// As in the scenario.
     pub name: String,
     /// Its threads.
     pub threads: std::ops::Range<usize>,
@@ -121,7 +122,7 @@ pub(crate) struct Process {
     pub regions: Vec<usize>,
     /// By region: number of its mapping among those of the region.
     pub mappers: Vec<usize>,
-    /// Numbers of its other areas among all regions; none if nobody looks at them.
+    /// Numbers of its other areas among all regions; none if they are not modelled.
     pub image: Vec<usize>,
     /// Names of its regions.
     pub region_names: Vec<String>,
@@ -137,7 +138,7 @@ pub(crate) struct Process {
     pub reached: Ns,
     /// Threads that wait for others in a collective action.
     pub gathered: Vec<usize>,
-    /// What threads reported, by action of the phase.
+    /// Sums of the threads' actions, by action of the phase.
     pub action_stats: Vec<ActionStats>,
     /// Pages kept until it ends.
     pub kept: Vec<Pfn>,
@@ -152,16 +153,16 @@ pub(crate) struct ProcessPhase {
     pub name: String,
     /// How long it lasts.
     pub duration: Option<Ns>,
-    /// What its threads do.
+    /// Activities of its threads.
     pub what: What,
 }
 
-/// What the threads of a process do in a phase.
+/// Activities of the threads of a process in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// They touch the regions that are populated.
+    /// They access the regions that are populated.
     Populate,
-    /// What the scenario says, by the number of the phase.
+    /// A phase of the scenario, by its number.
     OfScenario(usize),
     /// They replay a trace.
     Replay,
@@ -294,7 +295,7 @@ fn populate(process: &spec::Process, parts: &[std::ops::Range<u64>], seed: u64) 
     ThreadPhase { name: POPULATE.into(), duration: None, actions: Vec::new(), accesses: touching.collect() }
 }
 
-/// The phase in which a thread may touch all regions, as a trace says.
+/// The phase in which a thread replays a trace over all regions.
 fn replay(process: &spec::Process, seed: u64) -> ThreadPhase {
     let regions = process.regions.iter().enumerate();
     let accesses = regions.map(|(number, region)| walk(number, 0..region.size.pages(), seed)).collect();
@@ -303,7 +304,7 @@ fn replay(process: &spec::Process, seed: u64) -> ThreadPhase {
 
 /// Writing pages of a region in order.
 fn walk(region: usize, pages: std::ops::Range<u64>, seed: u64) -> Touching {
-    // It always writes, so the stream's random numbers are not asked for.
+    // It always writes, so the stream's random numbers are not used.
     let stream = Stream::new(Pattern::Walk(Cursor::new(pages.end - pages.start, 1, 0)), 1.0, seed, 0);
     let (number, count, via) = (region, None, Via::Mmap);
     let (think, sleep, lines, shared, recycle) = (0, 0, 1, false, false);
@@ -311,7 +312,7 @@ fn walk(region: usize, pages: std::ops::Range<u64>, seed: u64) -> Touching {
 }
 
 impl Thread {
-    /// A thread of the kernel.
+    /// A kernel thread.
     pub(super) fn of_kernel(process: usize, caller: Caller, activity: Activity) -> Thread {
         Thread { activity, ..Thread::new(process, Vec::new(), Vec::new(), caller) }
     }
@@ -339,7 +340,7 @@ impl Thread {
 }
 
 impl Process {
-    /// A thread of the kernel has a process of its own, which has no phases.
+    /// A kernel thread has a process of its own, which has no phases.
     pub(super) fn of_kernel(name: String, thread: usize) -> Process {
         Process {
             name,
@@ -360,7 +361,7 @@ impl Process {
         }
     }
 
-    /// What the phase that runs has achieved, as it ends at a time.
+    /// Results of the current phase, which ends at a time.
     pub(super) fn result(
         &self,
         config: &spec::Process,

@@ -1,8 +1,8 @@
-//! Counters of the run, read from the kernel's files as a recorder reads them.
+//! Counters of the run, read from the kernel's files like a recorder does.
 //!
-//! Reading has the effects it has in the modelled kernel, such as folding. It takes no time where the recorder finds a
-//! CPU of its own, and time of the budget that all CPUs share where they do. Rows of counters that no mechanism keeps are
-//! omitted, because a 0 would say something else.
+//! Reading has the effects it has in the modelled kernel, such as folding. It takes no time if the recorder has a CPU
+//! of its own, and time of the shared budget if CPUs share one. Rows of counters that no mechanism keeps are omitted,
+//! because a 0 would be wrong.
 
 use super::RunError;
 use super::main_loop::Engine;
@@ -37,8 +37,8 @@ impl Sampler {
         Sampler { patterns: patterns.to_vec(), last: 0 }
     }
 
-    /// Reads all files and gives their rows to a sink; `placed` are regions and their pages by node,
-    /// `tasks` thread ids and what their `/proc/PID/sched` says of NUMA balancing, `cgroups` rows of [`cgroups`].
+    /// Reads all files and gives their rows to a sink; `placed` are regions and their pages by node, `tasks` thread ids
+    /// and the NUMA part of their `/proc/PID/sched`, `cgroups` rows of [`cgroups`].
     pub(super) fn sample(
         &mut self,
         kernel: &mut Kernel,
@@ -167,7 +167,7 @@ impl Engine<'_> {
         self.sampler.sample(&mut self.kernel, &placed, &tasks, cgroups, at, self.sink);
         let time = self.scenario.machine.cost.sample.0;
         if !self.wake_recorder(time, at)? && self.kernel.spend_beside(time) {
-            // Who had a CPU has had it all the time.
+            // The running thread of a CPU has run all the time.
             for cpu in 0..self.queues.cpus() as u32 {
                 self.queues.running(cpu).into_iter().for_each(|thread| self.numa_ran(thread, time));
             }

@@ -1,4 +1,4 @@
-//! What the engine does for threads that find no memory: it lets them reclaim ([`slowpath`]), and ends what cannot go on.
+//! The slow path in the engine: threads without memory reclaim ([`slowpath`]), and end if they cannot continue.
 
 use super::main_loop::{Engine, Step, Stop};
 use crate::frame::ZONES;
@@ -9,14 +9,15 @@ use crate::page_alloc::{AllocationFailure, PageAllocator, Zone};
 use crate::time::Ps;
 
 /// Shortest and longest turn of a CPU while memory is reclaimed: 50 us and 1 ms. They are steps of the simulation and
-/// stand for nothing of a kernel or a machine: longer ones are faster, shorter ones keep CPUs closer to each other's time.
+/// model no property of a kernel or a machine: longer ones are faster, shorter ones keep CPUs closer to each other's
+/// time.
 pub(super) const SHORTEST_TURN: Ps = 50_000_000;
 const LONGEST_TURN: Ps = 1_000_000_000;
-/// Time in which a page is brought in at most, about: 1 us.
+/// Shortest time of a fault, about: 1 us.
 const PAGE: Ps = 1_000_000;
 
-/// What a CPU does at least before another one's turn while memory is reclaimed. In it no CPU takes more than a sixteenth
-/// of what lies between the marks where kswapd is woken and where tasks reclaim themselves, on the smallest node.
+/// Shortest turn of a CPU while memory is reclaimed. In it no CPU allocates more than a sixteenth of the pages between
+/// the low and the min watermark of the smallest node.
 pub(super) fn turn(alloc: &PageAllocator) -> Ps {
     let gap = |node: &[Zone]| node.iter().map(|zone| zone.marks.low - zone.marks.min).sum::<u64>();
     let smallest = alloc.zones.chunks(ZONES).map(gap).filter(|gap| *gap > 0).min().unwrap_or(0);
@@ -43,7 +44,7 @@ impl Engine<'_> {
         Step::On
     }
 
-    /// A thread has got its memory.
+    /// A thread has its memory.
     pub(super) fn alloc_slowpath_ends(&mut self, thread: usize) {
         let at = &mut self.threads[thread];
         let (cpu, task) = (at.caller.cpu, at.caller.task);
@@ -60,8 +61,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Lets a thread do what it has to do for memory before it goes on, until a time; `None` if there is nothing, or
-    /// nothing more.
+    /// Runs a thread's slow path before it continues, until a time; `None` if it has none, or it has ended.
     pub(super) fn reclaim(&mut self, thread: usize, until: Ps) -> Option<Step> {
         let at = &mut self.threads[thread];
         let (cpu, task) = (at.caller.cpu, at.caller.task);

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 const SINGLE: u64 = 20_000_000;
 
 impl Engine<'_> {
-    /// A thread has come to the test. The last one runs it; all of them are done when it is over.
+    /// A thread has reached the test. The last one runs it; all of them are done when it is over.
     pub(super) fn gather(&mut self, thread: usize, action: &Action, working: &mut Working) -> Result<Step, Stop> {
         let process = self.threads[thread].process;
         let threads = action.threads.numbers(self.scenario.processes[process].threads).len();
@@ -58,7 +58,7 @@ impl Engine<'_> {
         }
         self.kernel.wait(self.threads[thread].caller.cpu, end);
         working.begun = start * PS_PER_NS;
-        // What the threads' equal parts leave over, and what is known of the whole test, is the last thread's.
+        // The remainder of the threads' equal parts, and values of the whole test, are counted for the last thread.
         working.part.operations = outcome.freed - outcome.freed / threads as u64 * (threads as u64 - 1);
         working.part.more = figures(&outcome, &params);
         working.part.latency = Some(latency(&outcome));

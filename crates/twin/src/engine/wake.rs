@@ -13,8 +13,8 @@ impl Engine<'_> {
         }
     }
 
-    /// A thread wants to run from a time on. Where all have turns one that has slept in reclaim takes its CPU at once, as
-    /// its waits are measured, and so does one of the kernel.
+    /// A thread becomes runnable at a time. If threads take turns, one that has slept in reclaim preempts at once,
+    /// because its waits are measured, and so does a kernel thread.
     pub(super) fn wake(&mut self, thread: usize, at: Ps) -> Result<(), RunError> {
         let reclaimed = self.threads[thread].throttled.take().is_some();
         self.threads[thread].sleeps += 1;

@@ -1,10 +1,9 @@
-//! A run that gets nowhere is ended, not left to run for ever.
+//! A run without progress is ended.
 //!
-//! Virtual time must go on while work is done. Work is counted, in steps of CPUs, things that are due, and steps of reclaim and
-//! of the kernel's threads; wall time plays no part, so the same run ends at the same place on every machine. A run also
-//! ends when more events wait than memory is meant for. Both are errors of the twin or of what the scenario makes of it,
-//! not of the modelled kernel: what happened so far is kept and told of. Checked by
-//! `tests/watch.rs`.
+//! Virtual time must advance while work is done. Work is counted in steps of CPUs, timers, and steps of reclaim and of
+//! kernel threads; wall time is not used, so the same run ends at the same place on every machine. A run also ends when
+//! the events waiting exceed the memory meant for them. Both are errors of the twin or of the scenario, not of the
+//! modelled kernel: results so far are kept and reported. Checked by `tests/watch.rs`.
 
 use super::main_loop::Engine;
 use super::process::Activity;
@@ -17,14 +16,14 @@ const MOST_EVENTS: usize = 512 << 20;
 /// Why a run was ended before its workload or time was over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Halted {
-    /// Work went on while virtual time did not.
+    /// Work continued while virtual time did not advance.
     #[error("the run got nowhere: {steps} steps of work within a microsecond at {:.9} s, last {activity} for {comm} (pid {pid}); this is an error of the twin: what was recorded until then is kept", *at as f64 / 1e9)]
     StandsStill {
         /// Virtual time.
         at: Ns,
         /// Steps that were done there.
         steps: u64,
-        /// Thread whose turn it was; 0: none's.
+        /// Thread whose turn it was; 0: none.
         pid: i32,
         /// Its process.
         comm: String,
@@ -44,17 +43,17 @@ pub enum Halted {
         activity: String,
     },
     /// More is to be kept than memory is meant for.
-    #[error("the run wants too much memory: {bytes} bytes of {what} at {:.9} s, {limit} are allowed, last {activity} for {comm} (pid {pid}); name fewer events, or a shorter epoch", *at as f64 / 1e9)]
+    #[error("the run needs too much memory: {bytes} bytes of {what} at {:.9} s, {limit} are allowed, last {activity} for {comm} (pid {pid}); name fewer events, or a shorter epoch", *at as f64 / 1e9)]
     TooLarge {
         /// Virtual time.
         at: Ns,
-        /// What grew.
+        /// The quantity that grew.
         what: &'static str,
         /// How large it is.
         bytes: u64,
         /// How large it may be.
         limit: u64,
-        /// Thread whose turn it was; 0: none's.
+        /// Thread whose turn it was; 0: none.
         pid: i32,
         /// Its process.
         comm: String,
@@ -64,7 +63,7 @@ pub enum Halted {
 }
 
 impl Engine<'_> {
-    /// Looks whether the run may go on at a time, with the thread whose turn it is.
+    /// Checks whether the run may continue at a time, with the thread whose turn it is.
     pub(super) fn check_progress(&mut self, now: Ps, thread: Option<usize>) -> Result<(), Box<Halted>> {
         if !self.watch.goes_on(now) {
             return Err(self.stands_still(thread));
@@ -73,7 +72,7 @@ impl Engine<'_> {
         if bytes < self.drain_at {
             return Ok(());
         }
-        // As at the end of an epoch: nobody can be at work before this time any more.
+        // As at the end of an epoch: no CPU can be before this time any more.
         self.kernel.probe.drain(now / PS_PER_NS, self.sink);
         let left = self.kernel.probe.bytes();
         self.drain_at = (2 * left).max(MANY_EVENTS);
@@ -86,7 +85,7 @@ impl Engine<'_> {
         Err(Box::new(Halted::TooLarge { at, what, bytes, limit, pid, comm, activity }))
     }
 
-    /// The run has got nowhere.
+    /// The run has made no progress.
     pub(super) fn stands_still(&self, thread: Option<usize>) -> Box<Halted> {
         let at = self.watch.since() / PS_PER_NS;
         let at = thread.map_or(at, |thread| at.max(self.kernel.now(self.cpu_of(thread))));
@@ -108,7 +107,7 @@ impl Engine<'_> {
         (at.caller.task.pid, self.processes[at.process].name.clone(), self.mechanism(thread))
     }
 
-    /// What a thread is at.
+    /// Activity of a thread.
     fn mechanism(&self, thread: usize) -> String {
         let at = &self.threads[thread];
         if let Some(slowpath) = &at.slowpath {

@@ -1,9 +1,9 @@
-//! Writing back in a run: the flusher's thread and the one that ends writes, who wakes them, and when.
+//! Writeback in a run: the flusher's thread and the one that ends writes, and their wakeups.
 //!
-//! Both run wherever there is room, as workers of unbound queues do, and share their CPUs by ticks. Before 6.7 dm-delay,
-//! which makes a disk of the lab slow, ends requests on the CPU where its timer is set: that of who gives an idle disk a
-//! request, and from then on its own. The flusher also wakes by itself. When that is first due is not known of a kernel
-//! that has been running, so it is drawn by the seed.
+//! Both run on any free CPU, as workers of unbound workqueues do, and share their CPUs by ticks. Before 6.7 dm-delay,
+//! which makes a disk of the lab slow, ends requests on the CPU where its timer is set: the CPU that submits a request
+//! to an idle disk, and from then on its own. The flusher also wakes periodically. The time of the first such wakeup is
+//! not known for a kernel that has been running, so it is drawn by the seed.
 
 use super::RunError;
 use super::main_loop::{Due, Engine};
@@ -67,7 +67,7 @@ impl Engine<'_> {
         self.kernel.set_dirty_limits();
     }
 
-    /// Does what writeback wants done after a step of a CPU.
+    /// Applies the effects of writeback after a step of a CPU.
     pub(super) fn process_writeback(&mut self, cpu: u32, at: Ps, effects: &Effects) -> Result<(), RunError> {
         let ends = &effects.submitted;
         if let Some(of) = &mut self.writeback_threads
@@ -99,7 +99,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The time has come at which the flusher wakes by itself.
+    /// The periodic wakeup of the flusher is due.
     pub(super) fn flusher_is_due(&mut self, at: Ns) -> Result<(), RunError> {
         if self.kernel.writeback.timer_is_due(at) { self.wake_flusher(at * PS_PER_NS) } else { Ok(()) }
     }
@@ -109,15 +109,15 @@ impl Engine<'_> {
         self.wake_kernel_thread(flusher, Vec::new(), at)
     }
 
-    /// True if a thread of the kernel stays where it was woken.
+    /// True if a kernel thread stays where it was woken.
     fn is_bound(&self, thread: usize) -> bool {
         let end_io = self.writeback_threads.is_some_and(|of| of.end_io == thread);
         end_io && !self.kernel.writeback.rules.ends_anywhere
     }
 
-    /// At the end of a slice threads of the kernel that wait for others go where fewer do; where all have turns only an idle
-    /// CPU takes one. A thread that is moved waits behind all others, so that one which moves again and again never
-    /// runs: beside 24 threads that sleep and wake, kswapd of 3.4 once had to wait for 14 s.
+    /// At the end of a slice kernel threads that wait for others move to CPUs with fewer threads; if threads take turns
+    /// only an idle CPU takes one. A thread that is moved waits behind all others, so that one which moves again and
+    /// again never runs: beside 24 threads that sleep and wake, kswapd of 3.4 once had to wait for 14 s.
     pub(super) fn spread_kernel_threads(&mut self) -> Result<(), RunError> {
         if self.writeback_threads.is_none() {
             return Ok(());

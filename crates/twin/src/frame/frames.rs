@@ -1,14 +1,14 @@
 //! One 16-byte record per page frame.
 //!
-//! It stands for what the kernel keeps in `struct page`: state, order of the block a page heads, migratetype, zone,
-//! flags, cgroup, and two list links. A page that is allocated is on no list of the allocator, so its links are its place
-//! on an LRU list and what it holds. Records are indexed by page frame number and begin as zeros, so frames of holes and
-//! of blocks that nobody has split cost address space only. Not modelled: reference and map counts; a page is free, on a
-//! per-CPU list or allocated. Checked by the allocator's property tests.
+//! It stands for the kernel's `struct page`: state, order of the block a page heads, migratetype, zone, flags, cgroup,
+//! and two list links. A page that is allocated is on no list of the allocator, so its links are its place on an LRU
+//! list and its content. Records are indexed by page frame number and begin as zeros, so frames of holes and of blocks
+//! that were never split cost address space only. Not modelled: reference and map counts; a page is free, on a per-CPU
+//! list or allocated. Checked by the allocator's property tests.
 
 use super::{NO_PAGE, Pfn};
 
-/// What a page is good for, as its pageblock and the allocation say (`enum migratetype`).
+/// Migratetype of a page, set by its pageblock and by the allocation (`enum migratetype`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Migratetype {
@@ -122,7 +122,7 @@ impl Frames {
         self.records[page as usize][0] >> ORDER_SHIFT & 0xf
     }
 
-    /// Free or per-CPU: the list it is on. Allocated: what it was allocated as.
+    /// Free or per-CPU: the list it is on. Allocated: the type of the allocation.
     #[inline]
     pub fn migratetype(&self, page: Pfn) -> Migratetype {
         Migratetype::from_bits(self.records[page as usize][0] >> TYPE_SHIFT & 3)
@@ -162,7 +162,7 @@ impl Frames {
         *word = *word << (32 - CGROUP_SHIFT) >> (32 - CGROUP_SHIFT) | (cgroup as u32) << CGROUP_SHIFT;
     }
 
-    /// Place of a page on its LRU list, as its ring says.
+    /// Place of a page on its LRU list, set by its ring.
     #[inline]
     pub(crate) fn place(&self, page: Pfn) -> u32 {
         self.records[page as usize][1]
@@ -173,13 +173,13 @@ impl Frames {
         self.records[page as usize][1] = place;
     }
 
-    /// What an allocated page holds, as [`Frames::set_content`] has said.
+    /// Content of an allocated page, set by [`Frames::set_content`].
     #[inline]
     pub(crate) fn content(&self, page: Pfn) -> u32 {
         self.records[page as usize][2]
     }
 
-    /// Says what an allocated page holds: the number of a page of some region.
+    /// Sets the content of an allocated page: the number of a page of a region.
     #[inline]
     pub(crate) fn set_content(&mut self, page: Pfn, content: u32) {
         self.records[page as usize][2] = content;
@@ -204,14 +204,14 @@ impl Frames {
         self.records[page as usize][0] = 0;
     }
 
-    /// What [`Frames::set_owner`] has left with a page; [`NO_PAGE`] by default.
+    /// Owner of a page, set by [`Frames::set_owner`]; [`NO_PAGE`] by default.
     #[inline]
     pub fn owner(&self, page: Pfn) -> u32 {
-        // Stored inverted, so that the zeros of a new table mean "nobody".
+        // Stored inverted, so that the zeros of a new table mean "no owner".
         !self.records[page as usize][3]
     }
 
-    /// Says whose an allocated page is: any number, kept until the next allocation.
+    /// Sets the owner of an allocated page: any number, kept until the next allocation.
     #[inline]
     pub fn set_owner(&mut self, page: Pfn, owner: u32) {
         self.records[page as usize][3] = !owner;
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_keeps_what_it_is_told() {
+    fn a_frame_stores_all_its_fields() {
         let mut frames = Frames::new(4);
         assert_eq!((frames.state(2), frames.owner(2), frames.state(99)), (State::None, u32::MAX, State::None));
         frames.set(2, State::PerCpu, 10, Migratetype::Reclaimable, 255);

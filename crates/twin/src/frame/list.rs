@@ -1,7 +1,7 @@
 //! Doubly linked lists through the frames, in the order the kernel keeps them.
 //!
-//! Blocks enter at the head or the tail and leave anywhere; which page an allocation gets depends on that order, so it
-//! is kept exactly. Checked against a deque.
+//! Blocks enter at the head or the tail and leave anywhere; the page of an allocation depends on that order, so it is
+//! kept exactly. Checked against a deque.
 
 use super::{Frames, NO_PAGE, Pfn};
 

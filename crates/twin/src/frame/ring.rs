@@ -1,17 +1,18 @@
 //! Lists of pages in order of age, for memory that is too large for linked lists.
 //!
-//! A list that is linked through 50 million frames misses the caches at every step; here pages lie one after another, in
-//! segments from the tail to the head, and a frame knows its place. A page that leaves the middle leaves a hole, and when
-//! most places are holes the pages move together. What can be seen is a doubly linked list's. Checked against a deque.
+//! A list that is linked through 50 million frames misses the caches at every step; here pages lie one after another,
+//! in segments from the tail to the head, and a frame stores its place. A page that leaves the middle leaves a hole,
+//! and when most places are holes the pages move together. The order is that of a doubly linked list. Checked against a
+//! deque.
 
 use super::{Frames, NO_PAGE, Pfn};
 use std::collections::VecDeque;
 
-/// Where pages know their places from.
+/// Where the place of a page is stored.
 pub(crate) trait Places {
     /// Place of a page on its ring.
     fn place(&self, page: Pfn) -> u32;
-    /// Says where it is.
+    /// Sets its place.
     fn set_place(&mut self, page: Pfn, place: u32);
 }
 

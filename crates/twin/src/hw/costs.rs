@@ -1,7 +1,7 @@
-//! What allocating a page costs a CPU of this machine.
+//! Cost of a page allocation on a CPU of this machine.
 //!
-//! The numbers are the machine's: they come from its file, where each has a source. Here they only become
-//! picoseconds, because a cycle is no whole number of nanoseconds and a loop is a few hundred of them.
+//! The numbers are the machine's: they are from its file, where each has a source. Here they only become picoseconds,
+//! because a cycle is not a whole number of nanoseconds and a loop is a few hundred of them.
 
 /// Picoseconds of a millisecond; with kHz it turns cycles into picoseconds.
 const PS_PER_MS: f64 = 1e9;

@@ -1,13 +1,13 @@
 //! A disk: requests wait for each other, take time by their size, and end a latency later.
 //!
-//! One that seeks takes a seek time more for a request that does not follow one in its queue or the last one, as an elevator
-//! merges and sorts them. Synchronous requests go first, as in CFQ (2.6.18 to 4.20): 100 ms of them, then 40 ms of
-//! asynchronous ones.
-//! One behind the kernel's target dm-delay ends requests at ticks (drivers/md/dm-delay.c). To 6.6 it sets a timer of the
-//! timer wheel for the latency in whole ticks, which fires a tick later, as it must not fire early, and ends all requests
-//! whose ticks are over by then; from 6.7 on a thread looks at the clock's ticks all the time. Checked against guests of 6.1 and 6.12 (docs/reference/lab.md).
-//! Not modelled: that seeks are shorter where many requests are sorted, time slices per process, several queues. Memory used
-//! as a disk is synchronous: the CPU that submits copies the data itself. Checked by tests here.
+//! One that seeks takes a seek time more for a request that does not follow one in its queue or the last one, as an
+//! elevator merges and sorts them. Synchronous requests go first, as in CFQ (2.6.18 to 4.20): 100 ms of them, then 40
+//! ms of asynchronous ones. A disk behind the kernel's target dm-delay ends requests at ticks (drivers/md/dm-delay.c).
+//! To 6.6 it sets a timer of the timer wheel for the latency in whole ticks, which fires a tick later, as it must not
+//! fire early, and ends all requests whose ticks are over by then; from 6.7 on a thread polls the ticks of the clock.
+//! Checked against guests of 6.1 and 6.12 (docs/reference/lab.md). Not modelled: that seeks are shorter where many
+//! requests are sorted, time slices per process, several queues. Memory used as a disk is synchronous: the CPU that
+//! submits copies the data itself. Checked by tests here.
 
 use crate::time::{PS_PER_NS, Ps};
 use std::collections::BTreeMap;
@@ -44,16 +44,16 @@ pub struct Device {
     latency: Ps,
     /// Time of a page at the device's bandwidth.
     page: Ps,
-    /// Time of going to another place; 0: it does not seek, and requests are served in their order.
+    /// Seek time; 0: it does not seek, and requests are served in their order.
     seek: Ps,
     /// Requests end at ticks.
     ticks: Option<Ticks>,
-    /// The CPU that asks does the work.
+    /// The CPU that submits does the work.
     pub synchronous: bool,
     /// When the last request, and the last synchronous one, will have been transferred.
     busy_until: Ps,
     sync_until: Ps,
-    /// How long those that came later have held up the others, in all.
+    /// Total delay of requests by later ones.
     held_up: Ps,
     /// The place behind the last request; behind those that it has, when these will have been transferred.
     head: u64,
@@ -61,7 +61,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// A disk with a latency in nanoseconds and so many bytes per second; 0: as fast as can be.
+    /// A disk with a latency in nanoseconds and this many bytes per second; 0: no transfer time.
     pub fn new(latency_ns: u64, bandwidth: u64, synchronous: bool) -> Device {
         let page = (PAGE * PS_PER_S).checked_div(bandwidth.into()).unwrap_or(0) as Ps;
         Device {
@@ -78,12 +78,12 @@ impl Device {
         }
     }
 
-    /// The same disk, which takes so many nanoseconds to go to another place.
+    /// The same disk with a seek time in nanoseconds.
     pub fn seeking(self, seek_ns: u64) -> Device {
         Device { seek: seek_ns * PS_PER_NS, ..self }
     }
 
-    /// The same disk behind dm-delay with ticks so many nanoseconds apart; `wheel`: it has a timer of the timer wheel.
+    /// The same disk behind dm-delay with ticks of this many nanoseconds; `wheel`: it has a timer of the timer wheel.
     pub fn at_ticks(self, tick_ns: u64, wheel: bool) -> Device {
         Device { ticks: Some(Ticks { length: tick_ns * PS_PER_NS, wheel, fires: 0 }), ..self }
     }
@@ -102,8 +102,8 @@ impl Device {
         ticks.fires * ticks.length
     }
 
-    /// Asks for some pages to be read or written from a place on at a time; when that is done. If nobody waits for it, it is
-    /// later by what [`Device::held_up`] has grown by until then.
+    /// Submits a read or write of some pages from a place on at a time; returns when it ends. If no task waits for it,
+    /// it ends later by what [`Device::held_up`] has grown by until then.
     pub fn submit(&mut self, now: Ps, class: IoClass, place: u64, pages: u64) -> Ps {
         if self.seek == 0 {
             self.busy_until = self.busy_until.max(now) + self.page * pages;
@@ -130,22 +130,22 @@ impl Device {
         self.sync_until
     }
 
-    /// How long asynchronous requests have been delayed by synchronous ones that came later, in all.
+    /// Total delay of asynchronous requests by synchronous ones that were submitted later.
     pub fn held_up(&self) -> Ps {
         self.held_up
     }
 
-    /// What a synchronous transfer takes the CPU.
+    /// CPU time of a synchronous transfer.
     pub fn transfer(&self, pages: u64) -> Ps {
         self.latency + self.page * pages
     }
 
-    /// The time of going to a place: none if it follows a request that the disk has or had last.
+    /// Seek time to a place: 0 if it follows a queued request or the last one.
     fn seek_to(&mut self, now: Ps, place: u64) -> Ps {
         if self.places.remove(&place).is_some_and(|until| until > now) || place == self.head {
             return 0;
         }
-        // Those that are over are forgotten whenever there are twice as many, or there would be no end to them.
+        // Finished requests are dropped whenever their number has doubled, which bounds the list.
         if self.places.len().is_power_of_two() {
             self.places.retain(|_, until| *until > now);
         }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_request_needs_no_seek() {
+    fn a_request_that_follows_another_needs_no_seek() {
         let mut disk = disk().seeking(10_000_000);
         let mut write = |now, place, pages| disk.submit(now * MS, IoClass::Async, place, pages) / MS;
         // Two writers beside each other.
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_waits_for_goes_first() {
+    fn synchronous_requests_are_first() {
         let mut disk = disk().seeking(10_000_000);
         let mut ask = |now, class, place, pages| disk.submit(now * MS, class, place, pages) / MS;
         assert_eq!([ask(0, IoClass::Async, 100, 1), ask(0, IoClass::Async, 200, 1)], [13, 24]);

@@ -1,9 +1,9 @@
-//! A contended cache line: one server that hands the line from core to core.
+//! A contended cache line: one server that passes the line from core to core.
 //!
-//! Models the price of a locked read-modify-write (`lock xadd` and the like) on one line that many CPUs want: the
-//! operations are served one at a time, each needs the line in its own core first, and a CPU that waits does nothing
-//! else (such an operation cannot overlap with another one of the same thread). So a line is a closed queue: a number
-//! of customers, a service time, and the time each spends elsewhere between two operations.
+//! Models the price of a locked read-modify-write (`lock xadd` and the like) on one line that many CPUs contend for:
+//! the operations are served one at a time, each needs the line in its own core first, and a CPU that waits does
+//! nothing else (such an operation cannot overlap with another one of the same thread). So a line is a closed queue: a
+//! number of customers, a service time, and the time each spends elsewhere between two operations.
 //!
 //! Two forms that share the service time: [`response`] solves the mean values of the closed queue, [`Line`] serves
 //! single operations in the order in which they arrive.
@@ -14,7 +14,7 @@
 //! Validated: both forms agree (tests), the saturated form is the textbook bound N S - Z; measured curves of `lock
 //! xadd` on Skylake and Ice Lake clients are flat in operations per second from 2 to 4 cores, as here.
 
-/// Time for a line to come from another core, by how far that core is.
+/// Transfer time of a line from another core, by the distance of that core.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HandOff {
     /// Hardware threads per core, at least 1.
@@ -26,9 +26,9 @@ pub struct HandOff {
 }
 
 impl HandOff {
-    /// Nanoseconds per operation of a line that every thread of every core always waits for.
+    /// Nanoseconds per operation of a line that all threads of all cores contend for all the time.
     ///
-    /// The next core is any other one with equal chance. A miss of one thread brings the line for its siblings too
+    /// The next core is any other one with equal chance. A miss of one thread fetches the line for its siblings too
     /// (they share the core's miss buffers), so all waiting threads of a core are served before the line moves on.
     pub fn service_ns(&self) -> f64 {
         let others: f64 = self.cores.iter().map(|&(n, _)| f64::from(n)).sum();
@@ -52,9 +52,9 @@ pub struct Customers {
 
 /// Mean nanoseconds from the start to the end of an operation, for a service time in nanoseconds.
 ///
-/// Saturated, the response is what makes all rounds together ask for one operation per service time. Otherwise it is
-/// that of an open queue with steady service, S (1 + u / 2 / (1 - u)) cut off at 2 S, where u is the utilisation that
-/// undelayed customers would cause: few customers cannot queue much behind each other.
+/// Saturated, the response is the time at which all rounds together issue one operation per service time. Otherwise it
+/// is that of an open queue with steady service, S (1 + u / 2 / (1 - u)) cut off at 2 S, where u is the utilisation
+/// that undelayed customers would cause: few customers cannot queue much behind each other.
 pub fn response(service_ns: f64, customers: &[Customers]) -> f64 {
     let asked = |response: f64| -> f64 {
         let of = |c: &Customers| c.count * c.operations / (c.operations * response + c.elsewhere_ns);
@@ -67,7 +67,7 @@ pub fn response(service_ns: f64, customers: &[Customers]) -> f64 {
     if asked(bounded) * service_ns <= 1.0 {
         return bounded;
     }
-    // The rate asked for falls with the response and is convex, so Newton's steps from below never pass the root.
+    // The rate of operations falls with the response and is convex, so Newton's steps from below never pass the root.
     let mut low = bounded;
     for _ in 0..64 {
         let slope = |c: &Customers| {
@@ -98,7 +98,7 @@ impl Line {
         Line { service: (service_ns * 1e3) as u64, free_at: 0, served: 0 }
     }
 
-    /// Takes an operation that asks for the line at `now`; says when it is done. Calls must come in order of `now`.
+    /// Serves an operation that needs the line at `now`; returns when it ends. Calls must come in order of `now`.
     #[inline]
     pub fn serve(&mut self, now: u64) -> u64 {
         self.free_at = self.free_at.max(now) + self.service;

@@ -1,9 +1,9 @@
-//! What a touch waits for: the latency of memory under the traffic of the epoch before.
+//! Wait of an access: the latency of memory under the traffic of the epoch before.
 //!
-//! Every touch misses the caches and moves one line from the page's node to the CPU's, a write one more back. Latency
+//! Every access misses the caches and moves one line from the page's node to the CPU's, a write one more back. Latency
 //! follows the machine's measured curves ([`Memory`]). The traffic of an epoch decides the latencies of the next, mixed
-//! half and half with what was known before, so that load and latency settle instead of swinging. Not modelled: caches, the
-//! TLB, prefetching, several misses at once.
+//! half and half with what was known before, so that load and latency settle instead of swinging. Not modelled: caches,
+//! the TLB, prefetching, several misses at once.
 
 use super::Memory;
 use crate::time::Ps;
@@ -38,13 +38,13 @@ impl Load {
         load
     }
 
-    /// Picoseconds of a touch from a node of a page on another or the same.
+    /// Picoseconds of an access from a node to a page of the same or another node.
     #[inline]
     pub(crate) fn latency(&self, from: usize, to: usize) -> f64 {
         self.latency[from * self.memory.nodes() + to]
     }
 
-    /// Notes touches, `writes` the share of them that writes.
+    /// Counts accesses, `writes` the share of them that writes.
     #[inline]
     pub(crate) fn touch(&mut self, from: usize, to: usize, touches: f64, writes: f64) {
         self.moved[from * self.memory.nodes() + to] += touches * (1.0 + writes) * LINE;

@@ -1,10 +1,10 @@
-//! The queue of a disk as its writers see it: `blk_queue_congestion_threshold`, `get_request`, `freed_request`,
+//! The request queue of a disk, for writers: `blk_queue_congestion_threshold`, `get_request`, `freed_request`,
 //! `ll_back_merge_fn` (to 4.x, one queue).
 //!
-//! With room for 128 requests the disk is congested from 113 on, until fewer than 103 are left. What is written where
-//! the last request ends becomes part of it, up to 512 KiB. Not modelled: requests of readers, those that end before
-//! others (a request that ends is taken to be the oldest), merging with requests before
-//! the last or with what lies behind it, and that a writer who has waited may fill the queue by half. Checked by tests here.
+//! With room for 128 requests the disk is congested from 113 on, until fewer than 103 are left. A write that starts
+//! where the last request ends is merged with it, up to 512 KiB. Not modelled: requests of readers, those that end
+//! before others (a request that ends is taken to be the oldest), merging with other requests than the last, or with
+//! one that follows on the disk, and that a writer which has waited may fill the queue by half. Checked by tests here.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ impl Queue {
     /// Requests that a usual one has room for (`nr_requests`).
     pub const ROOM: u64 = 128;
 
-    /// With room for so many requests.
+    /// With room for this many requests.
     pub fn new(room: u64) -> Queue {
         Queue { room, requests: VecDeque::new(), count: 0, congested: false }
     }

@@ -1,4 +1,4 @@
-//! Nodes, CPUs, memory ranges and distances, as firmware tells them to the kernel.
+//! Nodes, CPUs, memory ranges and distances, as firmware describes them to the kernel.
 //!
 //! Models the SRAT (which CPU and which memory belongs to which node), the SLIT (distances) and the memory map of an
 //! x86-64 PC. Not modelled: hot-plugged memory, sub-ranges of a node that interleave with another node's. Validated on
@@ -20,7 +20,7 @@ const LOW_MEMORY_END: u64 = 3 << (30 - PAGE_SHIFT);
 const HIGH_MEMORY_START: u64 = 4 << (30 - PAGE_SHIFT);
 /// The first 640 KiB without page 0; the kernel gives none of it to the allocator.
 const BIOS_MEMORY: Range<u64> = 1..0x9f;
-/// Memory goes on at 1 MiB.
+/// Memory continues at 1 MiB.
 const FIRST_MIB_END: u64 = 256;
 /// Bytes that describe a page (`struct page`); they are taken from the node's own memory.
 const BYTES_PER_STRUCT_PAGE: u64 = 64;
@@ -93,8 +93,8 @@ impl Node {
 
 impl Machine {
     /// A PC whose nodes have this many pages, one after another in physical memory: as usual the first MiB is the
-    /// firmware's, and node memory between 3 GiB and 4 GiB moves above 4 GiB. What describes the pages is reserved at
-    /// the top of each node, `kernel` pages (image and early allocations) below the top of the first with memory.
+    /// firmware's, and node memory between 3 GiB and 4 GiB moves above 4 GiB. `struct page` arrays are reserved at the
+    /// top of each node, `kernel` pages (image and early allocations) below the top of the first with memory.
     pub fn pc(pages: &[u64], kernel: u64, cpus: Vec<Cpu>, distance: Vec<Vec<u8>>) -> Result<Machine, MachineError> {
         let mut nodes = Vec::with_capacity(pages.len());
         let (mut at, mut kernel) = (0, kernel);
@@ -151,7 +151,7 @@ impl Machine {
         (0..self.cpus.len() as u32).filter(|&cpu| self.node_of(cpu) == node).collect()
     }
 
-    /// Node whose memory a page is; `None` for a page that is no memory.
+    /// Node of a page; `None` if it is not memory.
     pub fn node_of_page(&self, page: u64) -> Option<usize> {
         self.nodes.iter().position(|node| node.memory.iter().any(|range| range.contains(&page)))
     }
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_machines_say_why() {
+    fn impossible_machines_are_refused_with_a_reason() {
         let pc = |pages: &[u64], nodes: &[u32], distance| Machine::pc(pages, 0, cpus(nodes), distance).unwrap_err();
         assert_eq!(pc(&[], &[0], flat(0)), MachineError::Nodes(0));
         assert_eq!(pc(&[1 << 20; 65], &[0], flat(65)), MachineError::Nodes(65));

@@ -1,18 +1,20 @@
-//! The host of a guest whose CPUs are threads of it, and more than it has CPUs (`machine.cpu.physical_cpus`).
+//! The host of a guest with more CPUs, which are threads of the host, than the host has (`machine.cpu.physical_cpus`).
 //!
-//! While no more CPUs are busy than the host has, each runs at full speed; of more some wait. An idle CPU is a thread that
-//! sleeps. The host is Linux 6.18 (`kernel/sched/fair.c`) with 250 ticks a second, its threads are of one weight. Each of its
-//! CPUs has a run queue: eligible threads, whose virtual runtime is not above the average (`vruntime_eligible`), run first,
-//! and of these the one with the earliest deadline, which is a slice after its last one began. A running thread keeps the
-//! CPU until then (`RUN_TO_PARITY`), which is checked at ticks and at wake-ups. Negative lag is forgotten when a thread sleeps
-//! (`DELAY_ZERO`), positive lag is kept: a thread that sleeps often waits for a slice when it has had its share, and runs at
-//! once otherwise. A thread wakes on its last CPU if that is idle, else on an idle one, else on its last; an idle CPU pulls a
-//! waiting thread, and queues are balanced periodically.
+//! While no more CPUs are busy than the host has, each runs at full speed; of more some wait. An idle CPU is a thread
+//! that sleeps. The host is Linux 6.18 (`kernel/sched/fair.c`) with 250 ticks a second, its threads are of one weight.
+//! Each of its CPUs has a run queue: eligible threads, whose virtual runtime is not above the average
+//! (`vruntime_eligible`), run first, and of these the one with the earliest deadline, which is a slice after the start
+//! of its last one. A running thread keeps the CPU until then (`RUN_TO_PARITY`), which is checked at ticks and at
+//! wake-ups. Negative lag is forgotten when a thread sleeps (`DELAY_ZERO`), positive lag is kept: a thread that sleeps
+//! often waits for a slice when it has used its share, and runs at once otherwise. A thread wakes on its last CPU if
+//! that is idle, else on an idle one, else on its last; an idle CPU pulls a waiting thread, and queues are balanced
+//! periodically.
 //!
-//! Not modelled: that a wake-up may go to the waker's CPU (`wake_affine`), the emulator's own threads and other programs on the
-//! host, ticks elsewhere than at the epochs' ends, that a CPU whose turn has gone on past the wake-up of another has had its
-//! time at once. Page loops of all CPUs together ([`crate::workload::alloc_loop`]) do not wait. Checked by tests here, and by how long phases
-//! take in guests and how late kswapd begins there (docs/model/reclaim.md).
+//! Not modelled: that a wakeup may be placed on the waker's CPU (`wake_affine`), the emulator's own threads and other
+//! programs on the host, ticks elsewhere than at the epochs' ends, that a CPU whose turn extends past the wakeup of
+//! another has already used that time. Page loops of all CPUs together ([`crate::workload::alloc_loop`]) do not wait.
+//! Checked by tests here, and by how long phases take in guests and how late kswapd begins there
+//! (docs/model/reclaim.md).
 
 use crate::time::Ps;
 use std::cmp::Reverse;
@@ -25,7 +27,7 @@ const MOST_LAG: i64 = 4_000_000_000;
 /// (`busy_factor`), and half of a thread's load is as much as is uneven at the second try (`nr_balance_failed`).
 const UNEVEN_TICKS: u64 = 8;
 
-/// What a thread does.
+/// State of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RunState {
     #[default]
@@ -40,14 +42,14 @@ struct Thread {
     state: RunState,
     /// The host's CPU that it runs on, waits for or ran on last.
     on: usize,
-    /// Its clock when it was last looked at.
+    /// Its clock at the last update.
     clock: Ps,
-    /// For how long it has run, moved to where the others of its CPU are when it comes there (`vruntime`).
+    /// Its runtime, relative to the others of its CPU when it is enqueued there (`vruntime`).
     ran: i64,
     deadline: i64,
-    /// Until when it keeps the CPU that it has got: the deadline it had then.
+    /// End of its protected time on the CPU: its deadline when it was picked.
     kept: i64,
-    /// How much less than the others it had had when it went to sleep.
+    /// Its lag when it went to sleep.
     lag: i64,
 }
 
@@ -61,7 +63,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// A host with some CPUs, all of whose threads sleep; `None` if it has one for each thread.
+    /// A host with some CPUs and all threads asleep; `None` if it has a CPU for each thread.
     pub(crate) fn new(cpus: u32, threads: usize) -> Option<Host> {
         let cpus = cpus as usize;
         let slice = BASE_SLICE * (1 + i64::from(cpus.clamp(1, 8).ilog2()));
@@ -88,14 +90,14 @@ impl Host {
         self.state(on, RunState::Runs).next().is_none()
     }
 
-    /// Threads that want to run on one of the host's CPUs, and the mean of what they have had.
+    /// Runnable threads of one of the host's CPUs, and their mean runtime.
     fn mean(&self, on: usize) -> (i64, i64) {
         let awake = self.threads.iter().filter(|thread| thread.on == on && thread.state != RunState::Sleeps);
         let (count, sum) = awake.fold((0, 0), |(count, sum), thread| (count + 1, sum + i128::from(thread.ran)));
         (count, (sum / i128::from(count.max(1))) as i64)
     }
 
-    /// Accounts the threads that run; one that has reached its deadline gets the next.
+    /// Accounts the running threads; one that has reached its deadline is assigned the next one.
     pub(crate) fn note(&mut self, clock: impl Fn(u32) -> Ps) {
         for (cpu, thread) in (0..).zip(&mut self.threads).filter(|(_, thread)| thread.state == RunState::Runs) {
             let now = clock(cpu).max(thread.clock);
@@ -117,7 +119,7 @@ impl Host {
         self.state(on, RunState::Waits).min_by_key(|&cpu| self.rank(cpu))
     }
 
-    /// Lets the first that waits for one of the host's CPUs have it, if it comes before who runs there.
+    /// The first waiting thread of one of the host's CPUs preempts the running one, if it is before it in order.
     fn preempt(&mut self, on: usize) -> Option<u32> {
         let first = self.first(on)?;
         let running = self.state(on, RunState::Runs).next();
@@ -137,7 +139,7 @@ impl Host {
         (thread.state, thread.kept, thread.clock) = (RunState::Runs, thread.deadline, clock);
     }
 
-    /// A thread comes to one of the host's CPUs, and waits; what it is behind stays when it is one of those there.
+    /// Enqueues a thread on one of the host's CPUs; its lag is kept if it is one of that CPU's threads.
     fn place(&mut self, cpu: u32, on: usize, lag: i64) {
         let (others, mean) = self.mean(on);
         let thread = &mut self.threads[cpu as usize];
@@ -146,7 +148,7 @@ impl Host {
         (thread.on, thread.state, thread.ran) = (on, RunState::Waits, ran);
     }
 
-    /// A thread goes to sleep; who runs in its place, if anybody waits, there or elsewhere.
+    /// A thread sleeps; returns the thread that runs in its place, if one waits, on this CPU or another.
     pub(crate) fn sleep(&mut self, cpu: u32) -> Option<u32> {
         let (had_cpu, on) = (self.runs(cpu), self.threads[cpu as usize].on);
         let lag = self.mean(on).1 - self.threads[cpu as usize].ran;
@@ -178,7 +180,7 @@ impl Host {
         (0..self.cpus).filter_map(|on| self.preempt(on)).collect()
     }
 
-    /// A CPU takes a thread that waits for another, on which more want to run.
+    /// A CPU pulls a waiting thread from a busier one.
     fn even_out(&mut self) {
         let count = |on: &usize| self.mean(*on).0;
         let most = (0..self.cpus).max_by_key(|on| (count(on), Reverse(*on))).unwrap_or(0);
@@ -198,7 +200,7 @@ mod tests {
 
     const MS: Ps = 1_000_000_000;
 
-    /// Lets the threads that want to run do so for some ticks; for how long each has run.
+    /// Runs the runnable threads for some ticks; returns the runtime of each.
     fn run(host: &mut Host, clocks: &mut [Ps], ticks: u64) -> Vec<Ps> {
         let mut ran = vec![0; clocks.len()];
         for _ in 0..ticks {
@@ -243,13 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn who_has_had_its_share_waits_and_who_has_not_does_not() {
+    fn a_thread_waits_after_its_share_and_not_before() {
         let mut host = Host::new(1, 2).unwrap();
         assert!(wake(&mut host, 0, 0));
         // A slice is 0.7 ms: the first has begun its second one when the other wakes with nothing owed to it.
         host.note(|_| MS);
         assert!(!host.wake(1));
-        // It waits for the tick, and sleeps before it has had what it waited for.
+        // It waits for the tick, and sleeps before it has used its share.
         host.note(|_| 4 * MS);
         assert_eq!(host.tick(), [1]);
         host.begin(1, 4 * MS);
@@ -257,7 +259,7 @@ mod tests {
         assert_eq!(host.sleep(1), Some(0));
         host.begin(0, 4 * MS + MS / 2);
         assert_eq!(host.threads[1].lag, 1_250_000_000);
-        // So it runs at once the next time, unless the first has just got the CPU.
+        // So it runs at once the next time, unless the first has just been picked.
         assert!(!host.wake(1));
         host.threads[1].state = RunState::Sleeps;
         host.note(|_| 6 * MS);

@@ -1,14 +1,14 @@
-//! What a process has besides its regions: heap, data, and the stacks of its threads, as far as NUMA balancing sees it.
+//! Memory of a process besides its regions: heap, data, and the stacks of its threads, for NUMA balancing.
 //!
-//! Scanners mark these areas like any other, threads fault in them all the time, and the per-VMA filter of 6.12 takes as
-//! long for an area of two pages as for a large one; so the smallest programs decide when scan periods grow, which pass
-//! is finished, and who is in a group: what threads keep on the heap lies side by side, so they share pages of it even
-//! where all their regions are private. The heap is the machine's (`machine.worker`); the other areas are those of the
-//! program mmtwin-agent, whose threads have stacks of 256 KiB, with the pages that `smaps` of a guest shows as present. They
-//! are allocated where the first thread starts, before the run's first sample; a stack where the thread first needs it.
-//! Pages for which a node or cgroup has no room at that time stay absent: the process is killed when its workload asks for
-//! memory. Not modelled: what is never scanned (code, read-only data, guard pages); that the first thread may have been
-//! elsewhere when it allocated its heap; reclaim for the image.
+//! Scanners mark these areas like any other, threads fault in them all the time, and the per-VMA filter of 6.12 takes
+//! as long for an area of two pages as for a large one; so with small programs these areas decide the growth of scan
+//! periods, the end of passes, and the members of groups: heap data of threads is adjacent, so they share pages of it
+//! even if all their regions are private. The heap is the machine's (`machine.worker`); the other areas are those of
+//! the program mmtwin-agent, whose threads have stacks of 256 KiB, with the pages that `smaps` of a guest shows as
+//! present. They are allocated where the first thread starts, before the run's first sample; a stack where the thread
+//! first needs it. Pages for which a node or cgroup has no room at that time stay absent: the process is killed when
+//! its workload allocates memory. Not modelled: areas that are never scanned (code, read-only data, guard pages); that
+//! the first thread may have been on another node when it allocated its heap; reclaim for the image.
 
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
@@ -19,7 +19,7 @@ use std::ops::Range;
 /// Addresses of images: above all regions.
 pub(crate) const FIRST_ADDRESS: u64 = 0x7ff0_0000_0000;
 
-/// Touches per second of a page that is touched all the time.
+/// Accesses per second of a page that is accessed all the time.
 pub(crate) const ALWAYS: f64 = 1e3;
 
 /// An area of a process.
@@ -36,7 +36,7 @@ pub(crate) struct Area {
 pub(crate) struct Heap {
     /// Present, without those of threads.
     pub pages: u32,
-    /// Present, more for each thread: as far apart are those that two threads keep accessing.
+    /// Present pages, more for each thread: distance of the pages that two threads keep accessing.
     pub per_thread: u32,
     /// Not present, behind those that are.
     pub absent: u32,

@@ -1,4 +1,4 @@
-//! What only the lab's guest has, beside its kernel.
+//! Parts of the lab's guest other than its kernel.
 //!
 //! Its CPUs are threads of a host ([`host`]), its recorder is a task among the others ([`recorder`]), and its programs
 //! have an image in memory ([`image`]).

@@ -1,10 +1,10 @@
-//! The recorder as a task: on a machine whose CPUs share one budget, a sample takes it so long that it is one more busy
-//! task among those that are recorded, and the scheduler spreads all of them.
+//! The recorder as a task: on a machine whose CPUs share one budget, a sample takes long enough to make it one more
+//! busy task for the scheduler.
 //!
-//! It wakes at every sample while the workload runs, works for `machine.cost.sample` of CPU time on a CPU that the
+//! It wakes at every sample while the workload runs and uses `machine.cost.sample` of CPU time on a CPU that the
 //! workload leaves free, or else like any other thread: it takes turns, is pulled by other CPUs and is a partner in
-//! swaps. It has no preferred node and its memory is not scanned. Not modelled: that it writes its samples late when it had
-//! to wait; where it was before the first. Checked by comparison with guests.
+//! swaps. It has no preferred node and its memory is not scanned. Not modelled: delays of its samples when it had to
+//! wait; its CPU before the first sample. Checked by comparison with guests.
 
 use crate::hw::Machine;
 use crate::numa::{Mm, Numa, Task};
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// Before the first process.
 const PID: i32 = 999;
 
-/// What the recorder still has to do; its place is that of its task.
+/// Remaining work of the recorder; its CPU is that of its task.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     pub left: Ps,

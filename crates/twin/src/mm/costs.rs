@@ -1,8 +1,8 @@
-//! What the paths of memory cost: the costs of `machine.cost` as faults and reclaim spend them.
+//! Costs of faults and reclaim, from `machine.cost`.
 
 use crate::time::Ps;
 
-/// What faults cost, in picoseconds.
+/// Costs of faults, in picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FaultCosts {
     /// A fault without the allocation.
@@ -13,17 +13,17 @@ pub(crate) struct FaultCosts {
     pub clear_huge: Ps,
     /// A call that reads or writes a page of a file.
     pub file_call: Ps,
-    /// To ask the disk for pages.
+    /// Submission of a read to the disk.
     pub file_request: Ps,
-    /// To look at a page of an LRU list, huge or not.
+    /// Check of a page of an LRU list, huge or not.
     pub scan_page: Ps,
     /// To wait until other CPUs have flushed pages that are taken.
     pub shootdown: Ps,
-    /// What they take besides while this CPU leaves the budget to others.
+    /// Additional time while this CPU leaves the shared budget to others.
     pub shootdown_wait: Ps,
-    /// What that takes of another CPU.
+    /// Time of the other CPU for it.
     pub interrupt: Ps,
-    /// To ask the page tables about a page, and to take it out of them.
+    /// Reverse-map walk of a page, and unmapping it.
     pub rmap_page: Ps,
     pub unmap_page: Ps,
     /// To free a page in reclaim, huge or not, and what it takes more if the file system remembers it.
@@ -31,16 +31,16 @@ pub(crate) struct FaultCosts {
     pub free_buffers: Ps,
     /// To clear a further page of a block that the kernel allocates.
     pub init_page: Ps,
-    /// To look at a page frame and to pass over a pageblock in compaction, and to move a page.
+    /// Scan of a page frame and skip of a pageblock in compaction, and migration of a page.
     pub compact_scan: Ps,
     pub compact_block: Ps,
     pub migrate_page: Ps,
-    /// Of a batch of a list, and of a pass over a cgroup's lists, what is not its pages'.
+    /// Fixed cost of a batch of a list, and of a pass over a cgroup's lists.
     pub batch: Ps,
     pub pass: Ps,
     /// To write a page to swap.
     pub swap_write: Ps,
-    /// To ask a shrinker how much it has, and to scan an object of it.
+    /// Count of a shrinker's objects, and scan of one object.
     pub count_objects: Ps,
     pub scan_object: Ps,
     /// A call that looks up a name that does not exist.
@@ -48,7 +48,7 @@ pub(crate) struct FaultCosts {
     /// A call that writes a page of a file that is in memory, and what it takes more if it is not.
     pub file_write: Ps,
     pub file_create: Ps,
-    /// To bring a dirty page on its way to the disk, and to end its writing.
+    /// Start of writeback of a dirty page, and its end.
     pub write_page: Ps,
     pub write_end: Ps,
 }

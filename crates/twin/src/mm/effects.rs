@@ -1,6 +1,6 @@
-//! What memory management asks the engine to do: threads to wake, and what is due later.
+//! Effects of memory management for the engine: threads to wake, and timers.
 //!
-//! A step of a CPU ends when there is anything ([`Kernel::has_effects`]). Its caller takes it ([`Kernel::take_effects`])
+//! A step of a CPU ends when there are any ([`Kernel::has_effects`]). Its caller takes it ([`Kernel::take_effects`])
 //! before another CPU runs.
 
 use super::kernel::Kernel;
@@ -9,10 +9,10 @@ use super::vmscan::Reason;
 use super::writeback::Wake;
 use crate::time::{Ns, Ps};
 
-/// What is to be done, in this order.
+/// The effects, in this order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
-    /// Requests to write that the disk has got, by when it will be done.
+    /// Submitted write requests, with the time when the disk ends them.
     pub submitted: Vec<(Ps, u64)>,
     /// Ids of the tasks that have been given a file's lock.
     pub lock_granted: Vec<i32>,
@@ -24,7 +24,7 @@ pub(crate) struct Effects {
     pub kcompactd: Vec<usize>,
     /// Tasks that are throttled on a node for a reason are woken.
     pub unthrottled: Vec<(usize, Reason)>,
-    /// CPUs on which a worker wakes, so that the scheduler looks who runs.
+    /// CPUs on which a worker wakes, so that the scheduler picks a thread.
     pub reschedule: Vec<u32>,
     /// Nodes whose kswapd is woken.
     pub kswapd: Vec<usize>,
@@ -36,7 +36,7 @@ impl Kernel {
         self.reclaim.has_effects() || self.writeback.has_effects() || !self.compaction.wakes.is_empty()
     }
 
-    /// What is to be done, once.
+    /// Takes the effects.
     pub(crate) fn take_effects(&mut self, memory: &mut AccessState) -> Effects {
         let (reclaim, writeback) = (&mut self.reclaim, &mut self.writeback);
         Effects {

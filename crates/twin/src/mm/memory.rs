@@ -36,13 +36,13 @@ pub(crate) struct AccessState {
     pub pools: Vec<Option<Pool>>,
     /// Latencies.
     pub load: Load,
-    /// What faults cost.
+    /// Costs of faults.
     pub costs: FaultCosts,
-    /// First touches.
+    /// First accesses.
     pub random: Random,
     /// Regions as processes map them; empty without NUMA balancing.
     pub mappings: Vec<Mapping>,
-    /// First touches of marked pages.
+    /// First accesses to marked pages.
     pub hint_random: Random,
     /// Swap space; of size 0 if there is none.
     pub swap: Swap,
@@ -58,20 +58,20 @@ pub(crate) struct AccessState {
     pub requests: Requests,
     /// Nodes by which pages of files are found.
     pub index: Index,
-    /// What a file system remembers of each page that was written (`buffer_head`).
+    /// State of a file system for each page that was written (`buffer_head`).
     pub buffers: Slab,
     /// Names that were looked up.
     pub dentries: Dentries,
     /// Inodes and dentries of files that regions are divided into.
     pub inodes: Inodes,
-    /// Those that have begun ([`Effects`](super::effects::Effects)), by when the disk will be done.
+    /// Those that have begun ([`Effects`](super::effects::Effects)), with the time when the disk ends them.
     pub ends: Vec<(Ps, u64)>,
-    /// The allocation at which the last step of the thread that runs ended is not tried again. The engine sets it, true or
-    /// false, before a step that accesses memory. The first place that can do with less takes it: a fault that falls back
-    /// to a base page, read-ahead that gives up, an index node in a smaller slab. Such places lie deep below the
-    /// step, behind calls that have no other reason to know of it.
+    /// The allocation at which the last step of the thread that runs ended is not tried again. The engine sets it, true
+    /// or false, before a step that accesses memory. The first place that can fall back clears it: a fault that falls
+    /// back to a base page, read-ahead that stops, an index node in a smaller slab. Such places are deep below the
+    /// step, behind calls that do not need it otherwise.
     pub denied: bool,
-    /// Accesses by epoch, by which reclaim learns which pages are young; it has asked since the start.
+    /// Accesses by epoch, by which reclaim finds young pages; valid since the start.
     pub(crate) logs: Vec<Log>,
     pub(crate) looked: bool,
     /// Epochs since then.
@@ -110,7 +110,7 @@ impl AccessState {
         }
     }
 
-    /// Handles the fault of a touch. After a wait the same touch comes again.
+    /// Handles the fault of an access. After a wait the same access is repeated.
     pub(crate) fn fault(
         &mut self,
         kernel: &mut Kernel,
@@ -125,7 +125,7 @@ impl AccessState {
         }
         match of.entry(page) {
             Entry::Gone(_) => return self.swap_in(kernel, caller, (region, mapper), page, write),
-            // Others have brought it in.
+            // Another thread has faulted it in.
             Entry::Present(_) if !of.is_mapped_by(mapper, page) => {
                 kernel.stat.events.faults += 1;
                 kernel.spend(caller.cpu, self.costs.fault);
@@ -141,8 +141,8 @@ impl AccessState {
         Ok(Touched::Done)
     }
 
-    /// Marks units of one huge page's length for hinting faults and lets them wait for touches in all pools of their
-    /// mapping; those that were marked are omitted.
+    /// Marks units of one huge page's length for hinting faults and lists them in all pools of their mapping; units
+    /// that were marked already are omitted.
     pub(crate) fn mark_all<'u>(&mut self, mapping: usize, units: &'u mut Vec<Unit>) -> std::vec::Drain<'u, Unit> {
         let at = &mut self.mappings[mapping];
         units.retain(|&unit| at.mark(unit));
@@ -158,7 +158,7 @@ impl AccessState {
         units.drain(..)
     }
 
-    /// Lets a marked unit wait for a touch in all pools of its mapping.
+    /// Lists a marked unit in all pools of its mapping.
     pub(crate) fn list(&mut self, mapping: usize, unit: Unit) {
         for &pool in &self.mappings[mapping].pools {
             let hints = self.pools[pool].as_mut().and_then(|pool| pool.hints.as_mut());

@@ -19,8 +19,8 @@
 //! | `mm/oom_kill.c` | [`oom`] |
 //! | `mm/mprotect.c` (`PROT_NUMA`) | [`prot_numa`] |
 //!
-//! [`kernel`] is the context that all of these work on: the allocator, the counters, the tracepoints, the state of reclaim,
-//! and the clocks of CPUs. [`memory`] is the memory of the processes. What is to be done by who runs them comes back as
+//! [`kernel`] is the context that all of these work on: the allocator, the counters, the tracepoints, the state of
+//! reclaim, and the clocks of CPUs. [`memory`] is the memory of the processes. Work for the caller is returned as
 //! [`effects`].
 
 pub(crate) mod accessed;

@@ -1,12 +1,12 @@
 //! The OOM killer: `out_of_memory`, `mem_cgroup_out_of_memory`, `oom_badness`, `oom_kill_process` (6.1 to 6.12).
 //!
-//! The process with most pages in memory, in swap and of page tables is killed: of all that may take pages of a node that
-//! the request may, or of the cgroup whose limit is met. Of equal ones it is the one that began last. Its threads stop, its
-//! memory is freed, and all others continue; the allocation is retried. Before that it is tried once more with the high
-//! watermark, as others may have freed enough (`__alloc_pages_may_oom`). A request without `__GFP_FS` kills like others: in
-//! the kernel it loops until some other task kills. Not modelled: `oom_score_adj`, `memory.oom.group`, the reaper, the
-//! victim's access to reserves, and pages of the program itself. Kernels before 4.13 have no event of it. Checked by
-//! `tests/oom.rs`.
+//! The process with most pages in memory, in swap and of page tables is killed: of all that may use a node of the
+//! request, or of the cgroup at its limit. Of equal ones it is the one that began last. Its threads stop, its memory is
+//! freed, and all others continue; the allocation is retried. Before the kill it is tried once more with the high
+//! watermark, as other tasks may have freed enough (`__alloc_pages_may_oom`). A request without `__GFP_FS` kills like
+//! others: in the kernel it loops until some other task kills. Not modelled: `oom_score_adj`, `memory.oom.group`, the
+//! reaper, the victim's access to reserves, and pages of the program itself. Kernels before 4.13 have no event for it.
+//! Checked by `tests/oom.rs`.
 
 use super::kernel::Kernel;
 use super::region::Region;
@@ -29,7 +29,7 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// Those of a region too.
+    /// Page tables of a region count too.
     pub(crate) fn add(&mut self, region: &Region) {
         self.total += region.len();
         match (region.anon, region.file) {

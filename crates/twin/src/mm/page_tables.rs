@@ -1,10 +1,10 @@
 //! Page tables of a region: `__pte_alloc`, `__pmd_alloc`, `__pud_alloc` (4.13 to 6.18, four levels).
 //!
-//! A table of the lowest level maps 2 MiB, one above it 1 GiB; regions are taken to lie in gibibytes of their own. The
-//! first region of a process has the table above those, for 512 GiB. Each is a page of the kernel's own, allocated by
-//! the policy of the task before the first page that it maps. Not modelled: the tables of all but the first process that
-//! maps a shared region, and what a process has before its regions. Checked page by page against guests whose state was
-//! recorded (docs/fidelity.md).
+//! A table of the lowest level maps 2 MiB, one above it 1 GiB; regions are assumed not to share a gibibyte. The first
+//! region of a process has the table above those, for 512 GiB. Each is a page of the kernel's own, allocated by the
+//! policy of the task before the first page that it maps. Not modelled: the tables of all but the first process that
+//! maps a shared region, and tables of a process for other areas than its regions. Checked page by page against guests
+//! whose state was recorded (docs/fidelity.md).
 
 use crate::frame::{NO_PAGE, Pfn};
 use crate::mm::kernel::{Kernel, KernelError};
@@ -30,7 +30,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// None yet, for a region of so many pages.
+    /// None yet, for a region of this many pages.
     pub(crate) fn new(pages: u64) -> Tables {
         let none = |count: u64| vec![NO_PAGE; count as usize];
         Tables { lowest: none(pages.div_ceil(LOWEST)), middle: none(pages.div_ceil(LOWEST * ENTRIES)), upper: none(0) }

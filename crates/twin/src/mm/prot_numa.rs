@@ -1,8 +1,9 @@
-//! Marks for hinting faults: which pages of a process's mapping of a region have no access until they are touched.
+//! Marks for hinting faults: which pages of a process's mapping of a region have no access rights until a hinting
+//! fault.
 //!
 //! Stands for `pte_protnone` and `pmd_protnone` of a mapping, every release. A mark is one bit, of a base page or of a
-//! huge page as a whole; a word above each 64 words says which of them are not empty, so that the next mark behind a
-//! page is found in a few steps however few there are. Not modelled: remembered writability, because memory that programs
+//! huge page as a whole; a word above each 64 words marks those that are not empty, so that the next mark after a page
+//! is found in a few steps however sparse they are. Not modelled: remembered writability, because memory that programs
 //! write is writable when it is marked (no fork, no KSM here). Checked against a set.
 
 use crate::page_alloc::NodeMask;
@@ -44,7 +45,7 @@ impl Bits {
         new
     }
 
-    /// Takes a number away; false if it was not there.
+    /// Removes a number; false if it was not in the set.
     #[inline]
     pub(crate) fn remove(&mut self, at: u64) -> bool {
         let word = &mut self.words[at as usize / 64];
@@ -84,7 +85,8 @@ impl Bits {
     }
 }
 
-/// What is marked and faults as one: a base page or a huge page, by the number of its first page in the region.
+/// The unit that is marked and faults as one: a base page or a huge page, by the number of its first page in the
+/// region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Unit {
     pub page: u32,
@@ -101,15 +103,14 @@ impl Unit {
     }
 }
 
-/// What a policy lets NUMA balancing do: `MPOL_F_MOF`, `MPOL_F_MORON`.
+/// Permissions of NUMA balancing under a policy: `MPOL_F_MOF`, `MPOL_F_MORON`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Balance {
     /// Nothing.
     Never,
     /// The implicit policy, which prefers the CPU's node: pages on it are where they belong.
     Anywhere,
-    /// `MPOL_BIND` with `MPOL_F_NUMA_BALANCING`: pages move among these nodes, and it is asked of those that are
-    /// local too.
+    /// `MPOL_BIND` with `MPOL_F_NUMA_BALANCING`: pages move among these nodes, and local ones are checked too.
     Within(NodeMask),
 }
 
@@ -124,11 +125,11 @@ pub(crate) struct Mapping {
     pub mapper: usize,
     /// Address of the first byte.
     pub start: u64,
-    /// What its policy lets NUMA balancing do.
+    /// Permissions of NUMA balancing under its policy.
     pub balance: Balance,
-    /// Part of the process's touches that write.
+    /// Share of writes among the accesses of the process.
     pub write: f64,
-    /// Touches of a page per second, of late; those of the whole mapping divided by its pages.
+    /// Recent accesses to a page per second; those of the whole mapping divided by its pages.
     pub pace: f64,
     /// Marked base pages.
     base: Bits,
@@ -139,7 +140,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// A mapping of so many pages, nothing marked.
+    /// A mapping of this many pages, nothing marked.
     pub(crate) fn new(process: usize, region: usize, pages: u64, start: u64) -> Mapping {
         let (base, huge) = (Bits::new(pages), Bits::new(pages.div_ceil(HUGE_PAGES)));
         Mapping {
@@ -176,7 +177,7 @@ impl Mapping {
         }
     }
 
-    /// Takes the mark away; false if there was none.
+    /// Clears the mark; false if there was none.
     #[inline]
     pub(crate) fn clear(&mut self, unit: Unit) -> bool {
         match unit.huge {

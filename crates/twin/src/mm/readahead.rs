@@ -1,14 +1,15 @@
 //! Which pages of a file are read together: `ondemand_readahead`, `do_sync_mmap_readahead`, `do_async_mmap_readahead`
 //! (5.18 to 6.9).
 //!
-//! A window of pages is read ahead of a reader; when it comes to the page that is marked, the next window is read. A
-//! reader that jumps is taken for a stream where pages before its place are in memory (`try_context_readahead`). Not
-//! modelled: large folios, requests of more than a page, advice. Checked by tests here and against guests, whose reads it has to equal (docs/fidelity.md).
+//! A window of pages is read ahead of a reader; when the reader reaches the marked page, the next window is read. A
+//! reader that jumps is treated as a stream if pages before its position are in memory (`try_context_readahead`). Not
+//! modelled: large folios, requests of more than a page, advice. Checked by tests here and against guests, whose reads
+//! it has to equal (docs/fidelity.md).
 
 /// Misses of mapped reads after which nothing is read around them (`MMAP_LOTSAMISS`).
 const LOTS_OF_MISSES: u32 = 100;
 
-/// What is known of a reader (`struct file_ra_state`); all in pages.
+/// State of a reader (`struct file_ra_state`); all in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Readahead {
     start: u64,
@@ -50,13 +51,13 @@ impl Readahead {
         self.prev = Some(page);
     }
 
-    /// True if a page comes after the one that was read last, or is a file's first before any was.
+    /// True if a page follows the one that was read last, or is the first of a file of which none was read.
     pub(crate) fn is_next(&self, page: u64) -> bool {
         self.prev.map_or(page == 0, |prev| page == prev + 1)
     }
 
-    /// A call comes to a page that is not in memory (`marked` false), or to the marked one. `max` pages are read at most,
-    /// of a file with `len`. `cached` says which pages are in memory.
+    /// A call reaches a page that is not in memory (`marked` false), or the marked one. At most `max` pages are read,
+    /// of a file with `len`. `cached` is true for pages in memory.
     pub(crate) fn on_demand(
         &mut self,
         page: u64,
@@ -71,7 +72,7 @@ impl Readahead {
             self.size = next_size(self.size, max);
             self.async_size = self.size;
         } else if page > 0 && marked {
-            // A stream whose window somebody else has set.
+            // A stream whose window was set by another reader.
             let start = (page + 1..=page + max).find(|&at| at >= len || !cached(at))?;
             self.start = start;
             self.size = next_size(start - page + 1, max);
@@ -86,7 +87,7 @@ impl Readahead {
                 // One page, and the windows stay as they are.
                 return window(page, 1, 0, len);
             }
-            // A stream that began with the file will go on for longer.
+            // A stream that began at the start of the file is likely to be long.
             let history = if history == page { 2 * history } else { history };
             (self.start, self.size, self.async_size) = (page, (history + 1).min(max), 1);
         }
@@ -102,7 +103,8 @@ impl Readahead {
         window(self.start, self.size, self.async_size, len)
     }
 
-    /// A mapped page that is not in memory is touched: what is around it is read too, unless that has not helped.
+    /// A mapped page that is not in memory is accessed: the pages around it are read too, unless that has not helped
+    /// before.
     pub(crate) fn around(&mut self, page: u64, (max, len): (u64, u64)) -> Option<Window> {
         self.mmap_miss = (self.mmap_miss + 1).min(10 * LOTS_OF_MISSES);
         if self.mmap_miss > LOTS_OF_MISSES {
@@ -119,7 +121,7 @@ impl Readahead {
     }
 }
 
-/// The part of a window that lies in the file.
+/// The part of a window inside the file.
 fn window(start: u64, size: u64, async_size: u64, len: u64) -> Option<Window> {
     let end = (start + size).min(len);
     let mark = (async_size > 0).then(|| start + size - async_size).filter(|&mark| mark < end);
@@ -130,7 +132,7 @@ fn window(start: u64, size: u64, async_size: u64, len: u64) -> Option<Window> {
 mod tests {
     use super::*;
 
-    /// The windows of a reader that goes through a file of so many pages.
+    /// The windows of a sequential reader of a file with this many pages.
     fn stream(len: u64, max: u64) -> Vec<(u64, u64, Option<u64>)> {
         let (mut ra, mut cached, mut mark) = (Readahead::default(), 0, None);
         let mut windows = Vec::new();

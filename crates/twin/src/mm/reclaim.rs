@@ -1,9 +1,9 @@
-//! The interface of a reclaim algorithm: direct reclaim, kswapd and waking it, by the algorithm that the kernel has.
+//! The interface of a reclaim algorithm: direct reclaim, kswapd and its wakeup, by the algorithm of the kernel.
 //!
-//! There are two: the classic LRU with lists per node ([`vmscan`](super::vmscan), 4.8 and later) and with lists per zone
-//! ([`vmscan_zone`], 2.6.36 to 3.5). Another one is a variant of [`TaskReclaim`] and of [`KswapdImpl`] and an arm of
-//! `wake_all_kswapds`; the slow path, the engine and the build know only these. Isolation and LRU lists are private to the
-//! algorithm; it finds mappings and writes pages through [`rmap`](super::rmap).
+//! There are two: the classic LRU with lists per node ([`vmscan`](super::vmscan), 4.8 and later) and with lists per
+//! zone ([`vmscan_zone`], 2.6.36 to 3.5). Another one is a variant of [`TaskReclaim`] and of [`KswapdImpl`] and an arm
+//! of `wake_all_kswapds`; the slow path, the engine and the build know only these. Isolation and LRU lists are private
+//! to the algorithm; it walks mappings and writes pages through [`rmap`](super::rmap).
 
 pub use crate::mm::vmscan::{Retries, Rules};
 pub use crate::mm::vmscan_zone::{
@@ -41,7 +41,7 @@ impl TaskReclaim {
         }
     }
 
-    /// Goes on; at the end, the pages that were reclaimed, or 1 if there is no reason to give up.
+    /// Continues; at the end, the reclaimed pages, or 1 if there is no reason to give up.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
         match self {
             TaskReclaim::PerNode(direct) => direct.step(ctx),
@@ -66,7 +66,7 @@ impl KswapdImpl {
         }
     }
 
-    /// Goes on. `Done`: it sleeps until it is woken.
+    /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match self {
             KswapdImpl::PerNode(kswapd) => kswapd.step(ctx),

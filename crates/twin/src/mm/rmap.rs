@@ -1,8 +1,8 @@
-//! From a page frame to what it holds, and what reclaim does to the mappings of a page: `folio_referenced`, `try_to_unmap`,
-//! `__remove_mapping`, `pageout` (6.1 to 6.12).
+//! Reverse mappings: content of a page frame, and reclaim's work on the mappings of a page: `folio_referenced`,
+//! `try_to_unmap`, `__remove_mapping`, `pageout` (6.1 to 6.12).
 //!
-//! A frame has the number of a page among those of all regions. A page is young if it was touched since reclaim looked, by
-//! each mapping for itself. Asking a mapping and taking a page out of it cost the same for each.
+//! A frame has the number of a page among those of all regions. A page is young if it was accessed since the last check
+//! of reclaim, for each mapping separately. A check of a mapping costs the same for each, and so does unmapping.
 
 use crate::frame::{Flag, Pfn};
 use crate::hw::IoClass;
@@ -38,13 +38,13 @@ impl At {
 }
 
 impl AccessState {
-    /// What a frame holds.
+    /// Content of a frame.
     pub(crate) fn of_content(&self, content: u32) -> At {
         let region = self.regions.partition_point(|region| region.base() <= content) - 1;
         At { region, page: u64::from(content - self.regions[region].base()) }
     }
 
-    /// Number that the next region's first page gets.
+    /// Number of the next region's first page.
     pub(crate) fn next_base(&self) -> u32 {
         self.regions.last().map_or(0, |region| region.base() + region.len() as u32)
     }
@@ -60,7 +60,7 @@ impl AccessState {
         self.regions[self.of_content(content).region].cpus
     }
 
-    /// How many of a page's mappings have been used since reclaim looked.
+    /// Number of a page's mappings that were accessed since the last check of reclaim.
     pub(crate) fn test_and_clear_young(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> usize {
         let at = self.of_content(content);
         if !self.regions[at.region].is_mapped_by_any(at.page) {
@@ -128,14 +128,14 @@ impl AccessState {
         }
     }
 
-    /// A page is gone: all pools that draw from it have to know.
+    /// A page was unmapped: all pools that draw from it are updated.
     pub(super) fn missing(&mut self, region: usize, page: u64, node: usize) {
         for &number in &self.regions[region].pools {
             self.pools[number].iter_mut().for_each(|pool| pool.missing(page, node));
         }
     }
 
-    /// Starts the write of a page for reclaim, which wants it when that is over; true if it is over already.
+    /// Starts writeback of a page that reclaim will free afterwards; true if it has ended already.
     pub(crate) fn write_out(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn, class: IoClass) -> bool {
         let file = self.regions[self.of_content(kernel.alloc.frames.content(page)).region].file;
         if !file {

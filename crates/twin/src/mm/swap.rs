@@ -1,9 +1,9 @@
 //! Swap: `folio_alloc_swap`, `do_swap_page` (6.1 to 6.12).
 //!
-//! A page that reclaim takes gets a place in swap, is written, and waits in swap's cache until it is freed. Memory used as
-//! swap is read without that cache, and the place is free at once; from a disk a page keeps its place until it is
-//! written. Not modelled: read-ahead, several devices, clusters, the places that CPUs keep, and that a page which is changed
-//! while it is being written is written again.
+//! A page that is reclaimed is assigned a place in swap, is written, and stays in the swap cache until it is freed.
+//! Memory used as swap is read without the swap cache, and the place is free at once; a page read from a disk keeps its
+//! place until it is written. Not modelled: read-ahead, several devices, clusters, per-CPU slot caches, and that a page
+//! which is changed while it is being written is written again.
 
 use crate::frame::{Flag, NO_PAGE, Pfn};
 use crate::hw::{Device, IoClass};
@@ -16,7 +16,7 @@ use crate::page_alloc::{AllocationFailure, Caller, Request};
 use crate::vmstat::NodeItem;
 use std::collections::BTreeMap;
 
-/// A page that comes back.
+/// A page that is swapped in.
 const PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE", ..Request::USER };
 
 /// Where swap is on a disk: behind all files.
@@ -46,7 +46,7 @@ pub(crate) struct Swap {
 }
 
 impl Swap {
-    /// Space for so many pages.
+    /// Space for this many pages.
     pub(crate) fn new(device: Option<Device>, size: u64) -> Swap {
         let size = size.min(1 << 30) as u32;
         Swap { device, size, slots: Vec::new(), free: Vec::new(), places: BTreeMap::new() }
@@ -212,7 +212,7 @@ impl AccessState {
         mapped.for_each(|&item| kernel.stat.pages.add(node, item, pages as i64));
     }
 
-    /// A touch of a page that is in swap.
+    /// An access to a page that is in swap.
     pub(crate) fn swap_in(
         &mut self,
         kernel: &mut Kernel,
@@ -230,8 +230,8 @@ impl AccessState {
             }
             return Ok(Touched::Done);
         }
-        let mut who = caller.for_page(self.regions[region].policy, page);
-        let pfn = kernel.allocate_charged(&mut who, &PAGE)?.page;
+        let mut page_caller = caller.for_page(self.regions[region].policy, page);
+        let pfn = kernel.allocate_charged(&mut page_caller, &PAGE)?.page;
         kernel.prepare(caller, pfn, self.regions[region].content(page), &[Flag::Swapbacked]);
         kernel.refault(pfn, shadow);
         kernel.add_to_lru(caller.cpu, pfn);

@@ -1,9 +1,9 @@
 //! Refaults: `workingset_eviction`, `workingset_refault`, `workingset_age_nonresident` (5.9 to 6.18).
 //!
-//! An evicted page leaves a shadow: its lruvec, how many evictions and activations that had seen, and whether the page
-//! was part of the working set. A page that comes back before as many others have left as the lists that compete with
-//! it hold is active at once. A shadow here has 30 bits, so that the age is rounded as kernels with small words
-//! round it. Not modelled: shadows outlive their cgroup here; the memory of the shadows themselves.
+//! An evicted page leaves a shadow: its lruvec, the evictions and activations of that so far, and whether the page was
+//! part of the working set. A page that refaults within a distance no larger than the competing lists is activated at
+//! once. A shadow here has 30 bits, so that the age is rounded as in kernels with small words. Not modelled: shadows
+//! outlive their cgroup here; the memory of the shadows themselves.
 
 use crate::frame::{Flag, Frames, Pfn};
 use crate::mm::lru::List;
@@ -13,7 +13,7 @@ use crate::vmstat::{NodeItem, VmStat};
 /// Bits of a shadow.
 const SHADOW_BITS: u32 = 30;
 
-/// Bits of the age in a shadow where there are so many lruvecs: what their number and one flag leave.
+/// Bits of the age in a shadow with this many lruvecs: all but those of the lruvec number and one flag.
 pub(super) fn age_bits(lruvecs: usize) -> u32 {
     SHADOW_BITS - 1 - number_bits(lruvecs)
 }
@@ -33,7 +33,7 @@ impl Reclaim {
         (age << number_bits(self.lru.len()) | number as u32) << 1 | u32::from(frames.has(page, Flag::Workingset))
     }
 
-    /// A page comes back that has left a shadow. It is on no list yet.
+    /// A page with a shadow refaults. It is on no list yet.
     pub(crate) fn refault(&mut self, frames: &mut Frames, stat: &mut VmStat, page: Pfn, shadow: u32) {
         if !self.rules.workingset {
             return;

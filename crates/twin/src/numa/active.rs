@@ -4,7 +4,7 @@
 //! The series' first two postings write `update_numa_active_nodes_mask` at every change. Checked by tests here.
 
 use super::group::Group;
-use crate::probe::{Probe, Task as Who};
+use crate::probe::{Probe, Task as TaskIds};
 use crate::time::Ns;
 use mmtwin_event::vocabulary::UpdateNumaActiveNodesMask;
 use mmtwin_scenario::kernel::ActiveSet;
@@ -14,7 +14,7 @@ use mmtwin_scenario::kernel::ActiveSet;
 pub(crate) struct Moment {
     pub at: Ns,
     pub cpu: u32,
-    pub who: Who,
+    pub ids: TaskIds,
 }
 
 /// Computes a group's set again.
@@ -34,14 +34,14 @@ pub(crate) fn update(group: &mut Group, nodes: usize, set: ActiveSet, probe: &mu
         group.mask ^= 1 << nid;
         if set == ActiveSet::FortyTwenty {
             let event = UpdateNumaActiveNodesMask {
-                pid: moment.who.pid,
+                pid: moment.ids.pid,
                 gid: group.gid,
                 nid: nid as i32,
                 set: i32::from(!is_active),
                 faults: faults as i64,
                 max_faults: most as i64,
             };
-            probe.write(moment.at, moment.cpu, moment.who, &event, b"");
+            probe.write(moment.at, moment.cpu, moment.ids, &event, b"");
         }
     }
     group.active_nodes = u64::from(group.mask.count_ones());
@@ -55,7 +55,7 @@ mod tests {
         for (nid, faults) in cpu.into_iter().enumerate() {
             group.faults[2 * (4 + nid)] = faults;
         }
-        let moment = Moment { at: 0, cpu: 0, who: Who::default() };
+        let moment = Moment { at: 0, cpu: 0, ids: TaskIds::default() };
         update(group, 4, of, &mut Probe::off(), moment);
         group.mask
     }

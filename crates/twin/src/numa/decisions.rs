@@ -1,8 +1,8 @@
-//! What decided: the twin's own events of NUMA balancing (system `mmtwin`).
+//! Decisions: the twin's own events of NUMA balancing (system `mmtwin`).
 //!
-//! Kernels do not trace why a page or a task goes where it goes; these events hold the rule and what it was decided on.
-//! Each is built only if it is on. Checked by `tests/numa_decisions.rs`: they agree with what the kernel's own events
-//! and counters say of the same run.
+//! Kernels do not trace the reasons for moves of pages and tasks; these events have the rule and its operands. Each is
+//! built only if it is enabled. Checked by `tests/numa_decisions.rs`: they agree with the kernel's own events and
+//! counters of the same run.
 
 use super::filter::{FaultContext, UNSET, cpu_of, matches};
 use super::period::FaultTypes;
@@ -11,7 +11,7 @@ use super::{Groups, Numa, NumaCtx, Task};
 use crate::hw::PAGE_SIZE;
 use crate::mm::prot_numa::Unit;
 use crate::mm::region::Entry;
-use crate::probe::{Probe, Task as Who};
+use crate::probe::{Probe, Task as TaskIds};
 use crate::time::Ns;
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
@@ -23,7 +23,7 @@ pub(crate) fn nid_of(nid: Option<usize>) -> i32 {
     nid.map_or(-1, |nid| nid as i32)
 }
 
-/// What is known of a hinting fault when its page has moved or stayed.
+/// State of a hinting fault after its page has been migrated or not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handled {
     /// When it began.
@@ -81,8 +81,8 @@ impl Numa {
             mem_dst: group.map_or(0, |group| group.mem(dst)),
             deferred: owner.numa_migrate_deferred,
         };
-        let who = Who { pid: owner.pid, tgid: owner.tgid };
-        ctx.kernel.probe.write(at, owner.cpu, who, &event, b"");
+        let ids = TaskIds { pid: owner.pid, tgid: owner.tgid };
+        ctx.kernel.probe.write(at, owner.cpu, ids, &event, b"");
     }
 
     /// Writes `numa_migrate_refused`; `figures` gives what there is and what there had to be.
@@ -109,12 +109,12 @@ impl Numa {
             have,
             limit,
         };
-        let who = Who { pid: of.pid, tgid: of.tgid };
-        ctx.kernel.probe.write(ctx.kernel.now(of.cpu), of.cpu, who, &event, b"");
+        let ids = TaskIds { pid: of.pid, tgid: of.tgid };
+        ctx.kernel.probe.write(ctx.kernel.now(of.cpu), of.cpu, ids, &event, b"");
     }
 }
 
-/// Writes `numa_group`: what became of a task's group, and of the task whose page it shares.
+/// Writes `numa_group`: change of a task's group, and of the task whose page it shares.
 pub(crate) fn write_group(probe: &mut Probe, at: Ns, groups: &Groups, task: &Task, other: Option<&Task>, rule: Rule) {
     if !probe.on(Kind::NumaGroup) {
         return;
@@ -129,10 +129,10 @@ pub(crate) fn write_group(probe: &mut Probe, at: Ns, groups: &Groups, task: &Tas
         other_gid: theirs.map_or(0, |group| group.gid),
         other_tasks: theirs.map_or(0, |group| group.nr_tasks),
     };
-    probe.write(at, task.cpu, Who { pid: task.pid, tgid: task.tgid }, &event, b"");
+    probe.write(at, task.cpu, TaskIds { pid: task.pid, tgid: task.tgid }, &event, b"");
 }
 
-/// Writes `numa_scan_period` of a period that was set without a look at faults.
+/// Writes `numa_scan_period` of a period that was set independent of faults.
 pub(crate) fn write_period(probe: &mut Probe, at: Ns, old: u64, task: &Task, rule: Rule) {
     write_adapted(probe, at, (old, task), rule, Locality::default(), FaultTypes::default());
 }
@@ -157,5 +157,5 @@ pub(super) fn write_adapted(
         private: types.private,
         shared: types.shared,
     };
-    probe.write(at, task.cpu, Who { pid: task.pid, tgid: task.tgid }, &event, b"");
+    probe.write(at, task.cpu, TaskIds { pid: task.pid, tgid: task.tgid }, &event, b"");
 }

@@ -29,7 +29,7 @@ impl Numa {
         let is_local = src == here;
         ctx.kernel.stat.events.numa.hint_faults += 1;
         ctx.kernel.stat.events.numa.hint_faults_local += u64::from(is_local);
-        // An unset page counts as that for the statistics, whatever is written now.
+        // An unset page counts as that for the statistics, independent of the value written now.
         let last = ctx.kernel.alloc.frames.owner(page);
         let last_node = ctx.kernel.machine.cpus.get(cpu_of(last) as usize).map(|cpu| cpu.node as usize);
         let question = FaultContext { last, last_node, src, dst: here };
@@ -78,8 +78,8 @@ impl Numa {
     }
 
     /// An anonymous page that has moved is mapped read-only (6.3 on, without `pte_savedwrite`). The next write faults,
-    /// and as nobody else can have the page, it is taken for a new one: who faulted last is forgotten
-    /// (`wp_page_reuse`). The write is taken to come at once, or not until the task's next scan.
+    /// and as no other task can map the page, it is reused as a new one: its cpupid is reset (`wp_page_reuse`). The
+    /// write is assumed to follow at once, or not before the task's next scan.
     fn wp_page_reuse(&mut self, ctx: &mut NumaCtx<'_>, task: usize, mapping: usize, unit: Unit) {
         let of = &ctx.memory.mappings[mapping];
         let until = self.tasks[task].numa_scan_period as f64 / 1e3;

@@ -1,8 +1,8 @@
 //! Whether a page should follow a task: `should_numa_migrate_memory` and its ancestors; 3.13 to 6.12.
 //!
-//! The two-stage filter: a page remembers who faulted last; it moves only if that was on the node that faults now, or
-//! the same task. Then the brake on shared pages decides. Not modelled: memory tiering. Each answer
-//! names its rule, for explanations. Checked by tests of each rule.
+//! The two-stage filter: a page stores the CPU and task of its last fault (cpupid); it moves only if that was on the
+//! node that faults now, or the same task. Then the rule for shared pages decides. Not modelled: memory tiering. Each
+//! answer names its rule, for explanations. Checked by tests of each rule.
 
 use super::group::Group;
 use super::{Rules, Task};
@@ -36,7 +36,7 @@ fn pid_unset(cpupid: u32) -> bool {
 /// A hinting fault that may move its page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FaultContext {
-    /// Who faulted before.
+    /// The fault before.
     pub last: u32,
     /// Node of the CPU in `last`, if there is such a CPU.
     pub last_node: Option<usize>,
@@ -103,8 +103,8 @@ fn by_three_quarters(group: &Group, src: usize, dst: usize) -> (bool, Rule) {
     (group.cpu(dst) * group.mem(src) * 3 > group.cpu(src) * group.mem(dst) * 4, Rule::ThreeQuarters)
 }
 
-/// True if a fault on node `here` exchanges who faulted last: all do that the policy lets move there, unless local ones
-/// stop at the test of the implicit policy (5.15+).
+/// True if a fault on node `here` exchanges the cpupid: all faults that the policy allows to move the page do, unless
+/// local ones stop at the test of the implicit policy (5.15+).
 pub(crate) fn exchanges(rules: &Rules, balance: Balance, is_local: bool, here: usize) -> bool {
     match balance {
         Balance::Never => false,
@@ -147,11 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_asks_for_two_faults_from_a_node() {
+    fn the_filter_requires_two_faults_from_a_node() {
         let rules = Rules::of("6.1");
         let ask = |last, node| should_migrate(&rules, &mut task(Some(0), 9), None, of(last, node)).0;
         assert!(!ask(OTHER, 0) && ask(OTHER, 1) && !ask(OWN, 0) && ask(OWN, 1));
-        // Unset, or a pid that looks so: the first fault passes the filter.
+        // Unset, or a pid that reads as unset: the first fault passes the filter.
         assert!(ask(UNSET, 0) && ask(3 << 8 | 0xff, 0));
         let early = |last| should_migrate(&rules, &mut task(None, 9), None, of(last, 0)).0;
         assert!(early(OWN) && early(UNSET) && !early(OTHER));

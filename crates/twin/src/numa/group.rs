@@ -2,9 +2,9 @@
 //! 6.12.
 //!
 //! A group's statistics are the sum of its members' decayed ones: joins and exits move a task's part, placements add
-//! the task's change. Two groups of equal size are told apart by the order in which they were made, where the kernel
-//! compares addresses. Not modelled: groups of tasks of other users are as groupable as any (`get_numa_group` tests only
-//! that the group lives). Checked by a property test of that sum over random joins, faults, placements and exits.
+//! the task's change. Two groups of equal size are ordered by their creation, where the kernel compares addresses. Not
+//! modelled: users; tasks of any user can be grouped (`get_numa_group` tests only that the group is alive). Checked by
+//! a property test of that sum over random joins, faults, placements and exits.
 
 use super::Task;
 use super::task::{CPU, MEM, fault_index};
@@ -128,8 +128,8 @@ impl Groups {
         self.list.push(Some(group));
     }
 
-    /// [`Rule::Joined`] if a task goes over to another's group: that is larger, or as large and younger. Otherwise why
-    /// it does not; `None` if both are in one group, where there is nothing to decide.
+    /// [`Rule::Joined`] if a task joins another's group, which is larger, or as large and younger. Otherwise the reason
+    /// why not; `None` if both are in one group, where there is nothing to decide.
     pub(crate) fn joins(&self, task: &Task, other: &Task) -> Option<Rule> {
         let (Some(own), Some(theirs)) = (self.of(task), self.of(other)) else { return Some(Rule::NoOtherGroup) };
         if task.numa_group == other.numa_group {
@@ -142,7 +142,7 @@ impl Groups {
         })
     }
 
-    /// A task goes over to another's group with its decayed faults.
+    /// A task joins another's group with its decayed faults.
     pub(crate) fn join(&mut self, task: &mut Task, to: usize) {
         self.leave(task);
         if let Some(Some(group)) = self.list.get_mut(to) {
@@ -176,7 +176,7 @@ mod tests {
 
     const TASKS: usize = 6;
 
-    /// What a task does next.
+    /// Next step of a task.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Fault { nid: usize, private: bool, pages: u64 },
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smaller_group_gives_way_then_the_older() {
+    fn the_smaller_group_joins_then_the_older() {
         let mut groups = Groups::default();
         let mut tasks: Vec<Task> = (0..3).map(|pid| Task::new(pid, 1, 0, None)).collect();
         tasks.iter_mut().for_each(|task| task.numa_faults = vec![0; 16]);

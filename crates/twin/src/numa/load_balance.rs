@@ -1,4 +1,4 @@
-//! What the load balancer asks of a task that it would move to another node: `migrate_degrades_locality` (4.14 and newer),
+//! Hooks of the load balancer for moves to another node: `migrate_degrades_locality` (4.14 and newer),
 //! `migrate_improves_locality` (3.13).
 //!
 //! Checked by `task_migrate_tests.rs`.
@@ -10,7 +10,7 @@ use crate::time::Ns;
 use mmtwin_scenario::kernel::MigrateDegradesLocality;
 
 impl Numa {
-    /// The tasks that a CPU pulls now in a domain, if that is due. `online` says which CPUs are.
+    /// The tasks that a CPU pulls now in a domain, if that is due. `online` is true for online CPUs.
     pub(crate) fn balance(
         &self,
         balancer: &mut Balancer,

@@ -14,7 +14,7 @@ use crate::frame::{Flag, Pfn, ZoneKind};
 use crate::mm::prot_numa::{HUGE_PAGES, Unit};
 use crate::mm::region::Entry;
 use crate::page_alloc::{Caller, HUGE_ORDER, Policy, Request};
-use crate::probe::Task as Who;
+use crate::probe::Task as TaskIds;
 use crate::vmstat::{NodeItem, ZoneItem};
 use mmtwin_event::names::{MIGRATE_MODE, MIGRATE_REASON};
 use mmtwin_event::rules::Rule;
@@ -24,7 +24,7 @@ use mmtwin_event::vocabulary::{MmMigratePages, MmNumaMigrateRatelimit};
 /// Cache lines of a page.
 const LINES: f64 = 64.0;
 
-/// A base page of the node that is asked.
+/// A base page of the target node.
 const BASE: Request = Request {
     may_wait: false,
     kswapd: false,
@@ -32,7 +32,7 @@ const BASE: Request = Request {
     gfp: "GFP_HIGHUSER_MOVABLE|__GFP_THISNODE|__GFP_NOMEMALLOC|__GFP_NORETRY|__GFP_NOWARN",
     ..Request::USER
 };
-/// A huge page of the node that is asked.
+/// A huge page of the target node.
 const HUGE: Request = Request { order: HUGE_ORDER, gfp: "GFP_TRANSHUGE_LIGHT|__GFP_THISNODE", ..BASE };
 
 impl Numa {
@@ -47,13 +47,13 @@ impl Numa {
         dst: usize,
     ) -> bool {
         let of = &self.tasks[task];
-        let (cpu, who) = (of.cpu, Who { pid: of.pid, tgid: of.tgid });
+        let (cpu, ids) = (of.cpu, TaskIds { pid: of.pid, tgid: of.tgid });
         let pages = unit.pages();
         if self.rules.config.rate_limit && !self.limit.admits(dst, pages, ctx.kernel.now(cpu)) {
             let comm = self.names[self.tasks[task].mm].as_bytes();
             let name = Str(Bytes { start: 0, len: comm.len() as u32 }.to_slot());
-            let event = MmNumaMigrateRatelimit { comm: name, pid: who.pid, dst_nid: dst as i32, nr_pages: pages };
-            ctx.kernel.probe.write(ctx.kernel.now(cpu), cpu, who, &event, comm);
+            let event = MmNumaMigrateRatelimit { comm: name, pid: ids.pid, dst_nid: dst as i32, nr_pages: pages };
+            ctx.kernel.probe.write(ctx.kernel.now(cpu), cpu, ids, &event, comm);
             if let Entry::Present(old) = ctx.memory.regions[region].entry(unit.page.into()) {
                 let figures = |_: &NumaCtx<'_>| (self.limit.taken(dst) as i64, LIMIT as i64);
                 self.write_refused(ctx, task, (old, pages), (src, dst), Rule::RateLimit, figures);
@@ -70,9 +70,9 @@ impl Numa {
             self.write_refused(ctx, task, (old, pages), (src, dst), Rule::Unmovable, |_| (0, 0));
             return false;
         }
-        let mut caller = Caller::new(cpu, who, Policy::Preferred(dst));
+        let mut caller = Caller::new(cpu, ids, Policy::Preferred(dst));
         let got = ctx.kernel.allocate_unchecked(&mut caller, if unit.huge { &HUGE } else { &BASE });
-        self.count(ctx, cpu, who, unit, got.is_ok());
+        self.count(ctx, cpu, ids, unit, got.is_ok());
         let Ok(got) = got else {
             self.write_refused(ctx, task, (old, pages), (src, dst), Rule::NoPage, |ctx| ctx.room(dst, pages));
             return false;
@@ -97,7 +97,7 @@ impl Numa {
     }
 
     /// Counts an attempt that reached migration.
-    fn count(&self, ctx: &mut NumaCtx<'_>, cpu: u32, who: Who, unit: Unit, done: bool) {
+    fn count(&self, ctx: &mut NumaCtx<'_>, cpu: u32, ids: TaskIds, unit: Unit, done: bool) {
         let (pages, modern) = (unit.pages(), !self.rules.config.huge_migration_apart);
         let (succeeded, failed) = if done { (pages, 0) } else { (0, pages) };
         let (huge_done, huge_failed) = (u64::from(unit.huge && done), u64::from(unit.huge && !done));
@@ -120,13 +120,13 @@ impl Numa {
                 nr_thp_split: modern.then_some(0),
                 nr_split: modern.then_some(0),
             };
-            ctx.kernel.probe.write(ctx.kernel.now(cpu), cpu, who, &event, b"");
+            ctx.kernel.probe.write(ctx.kernel.now(cpu), cpu, ids, &event, b"");
         }
     }
 }
 
 impl NumaCtx<'_> {
-    /// `migrate_balanced_pgdat`: some zone of a node stays above its high watermark with so many pages less.
+    /// `migrate_balanced_pgdat`: some zone of a node stays above its high watermark with this many pages less.
     fn has_room(&self, node: usize, pages: u64) -> bool {
         let alloc = &self.kernel.alloc;
         alloc.populated().any(|zone| {
@@ -144,7 +144,7 @@ impl NumaCtx<'_> {
         of.file && (code || frames.has(page, Flag::Dirty) || frames.has(page, Flag::Writeback))
     }
 
-    /// Free pages of the zone of a node that comes nearest to having room, and how many it would have to exceed.
+    /// Free pages of the zone of a node that is nearest to its mark, and the pages that it would have to exceed.
     fn room(&self, node: usize, pages: u64) -> (i64, i64) {
         let alloc = &self.kernel.alloc;
         let of_zone = |zone: usize| {

@@ -13,8 +13,8 @@
 //! | `task_numa_migrate`, `task_numa_find_cpu` | `task_migrate.rs`, `task_compare.rs` |
 //! | `migrate_degrades_locality` | `load_balance.rs` |
 //!
-//! Which pages are marked is in [`crate::mm::memory`], with the draw of who touches them first. Not modelled: memory tiering,
-//! cpusets, memory cgroups.
+//! Marks of pages are in [`crate::mm::memory`], with the draw of the first accesses to them. Not modelled: memory
+//! tiering, cpusets, memory cgroups.
 
 mod active;
 mod decisions;
@@ -52,7 +52,7 @@ use std::fmt::Write;
 use task::{MEM, fault_index};
 use vma_filter::VmaState;
 
-/// What the work costs, in picoseconds.
+/// Costs of the work, in picoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Costs {
     /// Starting a program.
@@ -67,7 +67,7 @@ pub(crate) struct Costs {
     pub tlb_flush: [Ps; 2],
     /// A migration without the copy.
     pub migrate_page: Ps,
-    /// Copying a huge page, by node it comes from, then node it goes to.
+    /// Copying a huge page, by source node, then target node.
     pub copy_huge: Vec<Vec<Ps>>,
 }
 
@@ -97,7 +97,7 @@ impl Costs {
     }
 }
 
-/// What a hinting fault works on.
+/// Context of a hinting fault.
 pub(crate) struct NumaCtx<'a> {
     pub kernel: &'a mut Kernel,
     pub memory: &'a mut AccessState,
@@ -168,8 +168,8 @@ impl Numa {
         self.rules.update_scan_period(of, nodes.0, nodes.1, rss, self.groups.of(&of.clone()));
     }
 
-    /// A tick has come: what the scheduler knows of a task's time is up to date. `ran` is the part of the time since
-    /// the last tick that it ran, `decay` how much of what was before still counts.
+    /// A tick updates the runtime of a task. `ran` is the share of the time since the last tick in which it ran,
+    /// `decay` the weight of the time before.
     pub(crate) fn update_curr(&mut self, task: usize, now: Ns, ran: f64, decay: f64) {
         let of = &mut self.tasks[task];
         of.load_sum = of.load_sum * decay + ran * (1.0 - decay);

@@ -10,7 +10,7 @@ use super::{Rules, Task};
 use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::{BackoffOnMigrateFail, PeriodAdaptation, PeriodReset};
 
-/// Largest part of the machine's bandwidth that may go into scanning, in MB per second.
+/// Largest part of the machine's bandwidth for scanning, in MB per second.
 const MAX_SCAN_WINDOW: u64 = 2560;
 /// Share of local or private faults, in tenths, from which scanning slows down.
 const NUMA_PERIOD_THRESHOLD: u64 = 7;
@@ -34,7 +34,7 @@ impl Rules {
         rss.div_ceil(window)
     }
 
-    /// Shortest period for a task with so many resident pages, in milliseconds.
+    /// Shortest period for a task with this many resident pages, in milliseconds.
     pub(crate) fn scan_min(&self, rss: u64) -> u64 {
         let size = u64::from(self.config.scan_size_mb);
         let windows = if size < MAX_SCAN_WINDOW { MAX_SCAN_WINDOW / size } else { 1 };
@@ -52,7 +52,7 @@ impl Rules {
         }
     }
 
-    /// Period of a task that begins to scan, or whose memory is to be found again.
+    /// Period of a task that begins to scan, or whose placement is reset.
     pub(crate) fn scan_start(&self, rss: u64, group: Option<&Group>) -> u64 {
         let least = self.scan_min(rss);
         least.max(self.scaled(least, group))
@@ -97,7 +97,7 @@ impl Rules {
             if local_ratio >= threshold {
                 (over(local_ratio, threshold), Rule::MostlyLocal)
             } else {
-                // Private faults show where memory belongs, shared ones only that somebody else uses it too.
+                // Private faults show where memory belongs, shared ones only that another task uses it too.
                 let all = types_sum + u64::from(merged);
                 let ratio = (types.private * NUMA_PERIOD_SLOTS).div_ceil(all.max(1)) as i64;
                 let less = (threshold as i64 - local_ratio as i64) * slot * ratio;
@@ -119,13 +119,13 @@ impl Rules {
         (None, rule)
     }
 
-    /// A task with fault statistics has come to another node: its memory may be far now.
+    /// A task with fault statistics has moved to another node: its memory may be far now.
     pub(crate) fn update_scan_period(&self, task: &mut Task, from: usize, to: usize, rss: u64, group: Option<&Group>) {
         let resets = self.config.period_reset == PeriodReset::NodeChange;
         if !resets || task.numa_faults.is_empty() || from == to {
             return;
         }
-        // Scanning is fast already while nothing is known, and going home or away from elsewhere changes nothing.
+        // Scanning is fast already without a preferred node, and moves to it or between other nodes change nothing.
         let known = task.numa_scan_seq != 0;
         let preferred = task.numa_preferred_nid;
         if known && (preferred == Some(to) || preferred.is_some_and(|preferred| preferred != from)) {

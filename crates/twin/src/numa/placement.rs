@@ -1,10 +1,11 @@
-//! Where a task belongs: `task_numa_placement` with `numa_get_avg_runtime`; 3.13 to 6.12.
+//! Preferred node of a task: `task_numa_placement` with `numa_get_avg_runtime`; 3.13 to 6.12.
 //!
 //! Runs when the address space has been scanned once more: faults since then are added to half of those before, CPU
 //! faults weighted by the share of CPU time and of all faults, and the node with most memory faults becomes the
-//! preferred one. Statistics that are halved in place differ here only in rounding down; that others see the halved
-//! value for some instructions is omitted. A division by zero, which the first posting of 2014 makes, is counted and
-//! gives 0. Of 3.13 what its series changes is known, the rest is taken from the versions after. Checked by tests.
+//! preferred one. Statistics that are halved in place differ here only in rounding down; that other tasks read the
+//! halved value for some instructions is not modelled. A division by zero, which the first posting of 2014 has, is
+//! counted and yields 0. Of 3.13 the changes of its series are known, the rest is from later versions. Checked by
+//! tests.
 
 use super::active::Moment;
 use super::decisions::write_adapted;
@@ -20,7 +21,7 @@ use mmtwin_scenario::kernel::{ActiveSet, CpuWeight, GroupPlacement, PlacementMov
 /// `LOAD_AVG_MAX`: the load sum of a task that always ran.
 pub(crate) const LOAD_AVG_MAX: u64 = 47742;
 
-/// What a placement leaves to do.
+/// Remaining work of a placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placed {
     /// Older kernels: the task should move to its preferred node now.
@@ -29,7 +30,7 @@ pub(crate) struct Placed {
     pub divided_by_zero: bool,
 }
 
-/// What a placement works on.
+/// Context of a placement.
 pub(crate) struct PlacementCtx<'a> {
     pub rules: &'a Rules,
     pub topology: &'a Topology,
@@ -126,7 +127,7 @@ fn write(
     best: (Option<usize>, u64),
     rule: Rule,
 ) {
-    let Moment { at, cpu, who } = placement_ctx.moment;
+    let Moment { at, cpu, ids } = placement_ctx.moment;
     let (nodes, group) = (placement_ctx.topology.nodes(), placement_ctx.groups.of(task));
     let (pid, gid) = (task.pid, group.map_or(0, |group| group.gid));
     if placement_ctx.probe.on(Kind::NumaNodeFaults) {
@@ -134,7 +135,7 @@ fn write(
             let (mem, cpu_faults) = (task.faults(nodes, MEM, nid), task.faults(nodes, CPU, nid));
             let (group_mem, group_cpu) = group.map_or((0, 0), |group| (group.mem(nid), group.cpu(nid)));
             let event = NumaNodeFaults { pid, gid, nid: nid as i32, mem, cpu: cpu_faults, group_mem, group_cpu };
-            placement_ctx.probe.write(at, cpu, who, &event, b"");
+            placement_ctx.probe.write(at, cpu, ids, &event, b"");
         }
     }
     if placement_ctx.probe.on(Kind::NumaPlacement) {
@@ -150,7 +151,7 @@ fn write(
             active_nodes: group.map_or(0, |group| group.active_nodes),
             max_faults_cpu: group.map_or(0, |group| group.max_faults_cpu),
         };
-        placement_ctx.probe.write(at, cpu, who, &event, b"");
+        placement_ctx.probe.write(at, cpu, ids, &event, b"");
     }
 }
 
@@ -266,7 +267,7 @@ fn decay(placement_ctx: &mut PlacementCtx<'_>, task: &mut Task, weighing: &Weigh
 pub(crate) mod tests {
     use super::super::topology::tests::topology;
     use super::*;
-    use crate::probe::Task as Who;
+    use crate::probe::Task as TaskIds;
 
     /// A placement after one more pass of the scanner.
     pub(crate) fn placed(release: &str, task: &mut Task, groups: &mut Groups) -> Placed {
@@ -274,7 +275,7 @@ pub(crate) mod tests {
         let (mappings, vmas) = Default::default();
         let seq = task.numa_scan_seq + 1;
         let mut mm = Mm { mappings, numa_scan_seq: seq, users: 1, vmas, ..Mm::default() };
-        let moment = Moment { at: 0, cpu: 0, who: Who::default() };
+        let moment = Moment { at: 0, cpu: 0, ids: TaskIds::default() };
         let (rules, topology, mm, probe) = (&rules, &topology, &mut mm, &mut Probe::off());
         let mut placement_ctx = PlacementCtx { rules, topology, groups, mm, rss: 0, probe, moment, jiffies: 0 };
         let first = task_numa_placement(&mut placement_ctx, task);
@@ -349,7 +350,7 @@ pub(crate) mod tests {
         let group = groups.of(&task).unwrap();
         assert_eq!((group.nr_tasks, group.total_faults, group.mem(0), group.mem(1)), (2, 140, 50, 90));
         assert_eq!(group.active_nodes, 2);
-        // 4.17 and older ask for faults of the task's own, and move it at once.
+        // 4.17 and older require faults of the task's own, and move it at once.
         for (own, preferred) in [(0, None), (20, Some(1))] {
             let mut task = faulted([0, own, 0, 0]);
             groups.create(&mut task, 2, 0);

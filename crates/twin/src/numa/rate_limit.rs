@@ -23,12 +23,12 @@ impl RateLimit {
         RateLimit { windows: vec![(0, 0); nodes] }
     }
 
-    /// Pages that have come to a node in its window.
+    /// Pages migrated to a node in its window.
     pub(crate) fn taken(&self, node: usize) -> u64 {
         self.windows[node].1
     }
 
-    /// True if so many pages may come to a node now; they are counted whether their migration succeeds or not.
+    /// True if this many pages may migrate to a node now; they are counted whether their migration succeeds or not.
     pub(crate) fn admits(&mut self, node: usize, pages: u64, now: Ns) -> bool {
         let (end, count) = &mut self.windows[node];
         if now > *end {

@@ -6,7 +6,7 @@
 use crate::time::Ns;
 use mmtwin_scenario::kernel::{NumaBalancing, Sched};
 
-/// What a kernel does.
+/// Rules of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     /// Tunables and variants.

@@ -17,7 +17,7 @@ use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::prot_numa::{Balance, HUGE_PAGES, Unit};
 use crate::mm::region::Entry;
-use crate::probe::Task as Who;
+use crate::probe::Task as TaskIds;
 use crate::time::{Ns, PS_PER_NS};
 use mmtwin_event::names::NUMA_SKIP;
 use mmtwin_event::value::{Hex, NumaSkip};
@@ -39,7 +39,7 @@ struct Marked {
 impl Numa {
     /// A task starts on a CPU; `parent` is the thread that makes it, if it shares its memory.
     pub(crate) fn init_numa_balancing(&mut self, task: usize, cpu: u32, parent: Option<usize>, rss: u64, now: Ns) {
-        // The program began before it does what a scenario says.
+        // The program began before its workload in the scenario.
         let (rules, began) = (&self.rules, now.saturating_sub(self.costs.process_start / PS_PER_NS));
         let delay = u64::from(rules.config.scan_delay_ms);
         let parent = parent.map(|parent| self.tasks[parent].clone());
@@ -56,7 +56,7 @@ impl Numa {
         let Some(parent) = parent else { return of.exec = self.costs.process_start };
         of.numa_preferred_nid = parent.numa_preferred_nid;
         of.numa_scan_period_max = rules.scan_max(rss, self.groups.of(&parent));
-        // The patch compares milliseconds with nanoseconds; what it meant is the third form.
+        // The patch compares milliseconds with nanoseconds; the intended form is the third one.
         let (longest, period) = (of.numa_scan_period_max, parent.numa_scan_period * users);
         of.node_stamp = match rules.config.scan_start {
             ScanStart::Zero => 0,
@@ -131,7 +131,7 @@ impl Numa {
         of.spent.scan += spent;
         of.exec += spent;
         if rules.config.scan_overhead_cap {
-            // What it has run is up to date at ticks, and the scan begins after one.
+            // Its runtime is updated at ticks, and the scan begins after one.
             let ticks = spent / PS_PER_NS / rules.tick();
             of.node_stamp += 32 * ticks * rules.tick();
         }
@@ -147,7 +147,7 @@ struct Window<'a> {
     jiffies: u64,
     /// Pages still to be marked.
     pages: i64,
-    /// Pages still to be looked at.
+    /// Pages still to be scanned.
     virtpages: i64,
     /// Something was marked.
     hit: bool,
@@ -238,8 +238,8 @@ impl Window<'_> {
                 vm_end: Hex(self.end(at)),
                 reason: NumaSkip(NUMA_SKIP.index_of(reason.word().as_bytes()).unwrap_or_default() as u32),
             };
-            let (cpu, who) = (self.of().cpu, Who { pid, tgid: self.of().tgid });
-            self.kernel.probe.write(self.kernel.now(cpu), cpu, who, &event, b"");
+            let (cpu, ids) = (self.of().cpu, TaskIds { pid, tgid: self.of().tgid });
+            self.kernel.probe.write(self.kernel.now(cpu), cpu, ids, &event, b"");
         }
         verdict
     }
@@ -295,7 +295,7 @@ impl Window<'_> {
                 // A process's only thread keeps what is on its node.
                 let stays =
                     |pfn: u32| of.anon && users == 1 && self.kernel.machine.node_of_page(pfn.into()) == Some(node);
-                // What is dirty in the page cache cannot be moved without waiting.
+                // Dirty pages of the page cache cannot be migrated without waiting.
                 let dirty = |pfn: u32| of.file && self.kernel.alloc.frames.has(pfn, Flag::Dirty);
                 for page in at..next {
                     let Entry::Present(pfn) = of.entry_of(mapper, page) else { continue };
@@ -330,7 +330,7 @@ mod tests {
     use crate::hw::{Curve, Memory, Path};
     use crate::mm::costs::FaultCosts;
 
-    fn nobody(release: &str) -> (Numa, AccessState) {
+    fn without_faults(release: &str) -> (Numa, AccessState) {
         let rules = Rules::of(release);
         let topology = Topology::new(vec![vec![10]], vec![vec![0]], false);
         let tasks = (0..3).map(|pid| Task::new(pid, 0, 0, None)).collect();
@@ -343,9 +343,9 @@ mod tests {
     }
 
     #[test]
-    fn threads_start_as_the_release_says() {
+    fn threads_start_by_the_rules_of_the_release() {
         let started = |release: &str, start: Option<ScanStart>| {
-            let mut numa = nobody(release).0;
+            let mut numa = without_faults(release).0;
             numa.rules.config.scan_start = start.unwrap_or(numa.rules.config.scan_start);
             numa.init_numa_balancing(0, 0, None, 0, 1_000_000);
             numa.init_numa_balancing(1, 0, Some(0), 0, 1_000_000);
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn cpu_time_makes_a_task_due() {
-        let (mut numa, memory) = nobody("6.1");
+        let (mut numa, memory) = without_faults("6.1");
         numa.init_numa_balancing(0, 0, None, 0, 0);
         numa.tasks[0].sum_exec = 1_000_000_000;
         assert!(!numa.task_tick_numa(0, &memory, 2_000_000_000));
@@ -375,7 +375,7 @@ mod tests {
         numa.tasks[0].sum_exec = 9_000_000_000;
         assert!(!numa.task_tick_numa(0, &memory, 9_000_000_000), "it exits");
         // A stamp ahead of the time is due in 3.18.
-        let (mut numa, memory) = nobody("merged-3.15");
+        let (mut numa, memory) = without_faults("merged-3.15");
         numa.init_numa_balancing(0, 0, None, 0, 0);
         numa.tasks[0].node_stamp = 8_000_000;
         assert!(numa.task_tick_numa(0, &memory, 0));
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn one_shared_scanner_or_one_each() {
         let due = |sharing: ScanSharing| {
-            let (mut numa, memory) = nobody("6.1");
+            let (mut numa, memory) = without_faults("6.1");
             numa.rules.config.scan_sharing = sharing;
             (0..2).for_each(|task| numa.init_numa_balancing(task, 0, (task > 0).then_some(0), 0, 0));
             numa.mms[0].numa_next_scan = 1000;

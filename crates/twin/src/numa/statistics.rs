@@ -1,27 +1,27 @@
-//! What a hinting fault leaves in a task's statistics: `task_numa_fault`, `task_numa_group`; 3.13 to 6.12.
+//! Statistics of hinting faults: `task_numa_fault`, `task_numa_group`; 3.13 to 6.12.
 //!
-//! Placement runs before the fault is booked, so it never sees the fault that started it. Not modelled: memory tiering,
-//! faults of tasks without memory. Checked by tests of groups and of whole runs.
+//! Placement runs before the fault is counted, so it does not include the fault that started it. Not modelled: memory
+//! tiering, faults of tasks without memory. Checked by tests of groups and of whole runs.
 
 use super::active::Moment;
 use super::filter::{UNSET, cpu_of, matches};
 use super::placement::PlacementCtx;
 use super::task::{CPUBUF, MEMBUF, fault_index};
 use super::{Groups, Numa, NumaCtx, active, placement, write_group};
-use crate::probe::{Probe, Task as Who};
+use crate::probe::{Probe, Task as TaskIds};
 use mmtwin_event::rules::Rule;
 use mmtwin_scenario::kernel::{ActiveSet, NumaBalancing, PlacementAt, RecomputeOnJoin, SharedPages};
 
 /// A hinting fault that is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
-    /// Who faulted on the page before.
+    /// The task that faulted on the page before.
     pub last: u32,
     /// Node of the page now.
     pub mem_node: usize,
     /// Base pages.
     pub pages: u64,
-    /// The page came here.
+    /// The page was migrated here.
     pub migrated: bool,
     /// It should have and could not.
     pub failed: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Fault {
     pub was_local: bool,
     /// Several address spaces map it.
     pub shared: bool,
-    /// Its entry could not be written, so nobody is grouped by it (`TNF_NO_GROUP`).
+    /// Its entry is not writable, so no tasks are grouped by it (`TNF_NO_GROUP`).
     pub no_group: bool,
 }
 
@@ -108,10 +108,10 @@ impl Numa {
 
     fn moment(&self, ctx: &NumaCtx<'_>, task: usize) -> Moment {
         let of = &self.tasks[task];
-        Moment { at: ctx.kernel.now(of.cpu), cpu: of.cpu, who: Who { pid: of.pid, tgid: of.tgid } }
+        Moment { at: ctx.kernel.now(of.cpu), cpu: of.cpu, ids: TaskIds { pid: of.pid, tgid: of.tgid } }
     }
 
-    /// Who shares a page shares a group; true if the fault counts as private all the same.
+    /// Tasks that share a page join one group; true if the fault counts as private nevertheless.
     fn task_numa_group(&mut self, ctx: &mut NumaCtx<'_>, task: usize, fault: &Fault) -> bool {
         let nodes = self.topology.nodes();
         let cpu = self.tasks[task].cpu;
@@ -147,8 +147,8 @@ impl Numa {
 }
 
 /// The 2014 series computes an active set when a task has joined a group: that of the group which the task left in the
-/// postings that ask for the task's group before they change it, that of the joined one later. A group that nobody is
-/// left in is gone.
+/// postings that read the task's group before they change it, that of the joined one later. A group without tasks is
+/// freed.
 fn recompute_on_join(
     groups: &mut Groups,
     config: &NumaBalancing,
@@ -179,8 +179,8 @@ mod tests {
     use super::super::{Rules, Task};
     use super::*;
 
-    /// Masks of the groups that a task leaves and joins, both of which began on node 0. Those who stay have faulted on
-    /// node 1 in the one and on node 2 in the other; the task itself on node 0.
+    /// Masks of the groups that a task leaves and joins, both of which began on node 0. The tasks that stay have
+    /// faulted on node 1 in the one and on node 2 in the other; the task itself on node 0.
     fn masks(release: &str, at_join: Option<RecomputeOnJoin>) -> [u64; 2] {
         let mut config = Rules::of(release).config;
         config.recompute_on_join = at_join.unwrap_or(config.recompute_on_join);
@@ -196,13 +196,13 @@ mod tests {
         groups.create(&mut other, nodes, 0);
         groups.join(&mut goes, 0);
         groups.join(&mut goes, 1);
-        let moment = Moment { at: 0, cpu: 0, who: Who::default() };
+        let moment = Moment { at: 0, cpu: 0, ids: TaskIds::default() };
         recompute_on_join(&mut groups, &config, (goes.numa_group, Some(0)), nodes, &mut Probe::off(), moment);
         [&stays, &other].map(|task| groups.of(task).map_or(0, |group| group.mask))
     }
 
     #[test]
-    fn a_join_refreshes_the_group_that_the_posting_asks_for() {
+    fn a_join_refreshes_the_group_that_the_posting_reads() {
         // The left group has lost the task's faults: node 0 is not active any more. The joined one has them.
         let (left, joined) = ([0b0010, 0b0001], [0b0001, 0b0101]);
         for release in ["2014-v1", "2014-v2", "2014-v3"] {

@@ -1,4 +1,4 @@
-//! What a task and an address space remember for NUMA balancing: the fields of `task_struct` and `mm_struct`.
+//! State of a task and of an address space for NUMA balancing: the fields of `task_struct` and `mm_struct`.
 
 use super::vma_filter::VmaState;
 use crate::time::{Ns, Ps};
@@ -33,7 +33,7 @@ pub(crate) struct Task {
     pub tgid: i32,
     /// Number of its address space.
     pub mm: usize,
-    /// CPU it runs on, or ran on last; the engine tells.
+    /// CPU it runs on, or ran on last; set by the engine.
     pub cpu: u32,
     /// CPUs it may run on, ascending; `None`: all.
     pub allowed: Option<Vec<u32>>,
@@ -70,7 +70,7 @@ pub(crate) struct Task {
     pub numa_pages_migrated: u64,
     /// 3.13: shared faults that still have to stay.
     pub numa_migrate_deferred: u32,
-    /// What all of it has cost.
+    /// Total cost.
     pub spent: Spent,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Mm {
     pub mappings: Vec<usize>,
     /// Jiffies; 0 before the first attempt.
     pub numa_next_scan: u64,
-    /// When a placement last said so: what one of an earlier time says later in the simulation is overruled.
+    /// Time of the placement that set it: a placement of an earlier time that is simulated later does not change it.
     pub next_scan_said: Ns,
     /// Address at which the next scan begins.
     pub numa_scan_offset: u64,
@@ -150,7 +150,7 @@ pub(crate) struct Mm {
 }
 
 impl Mm {
-    /// Completed passes that tasks see: while a scan takes its time, others fault on what it has marked already.
+    /// Completed passes that are visible to tasks: during a scan other tasks fault on pages that it has marked already.
     pub(crate) fn seq_at(&self, now: Ns) -> i32 {
         if now < self.scan.0 { self.scan.1 } else { self.numa_scan_seq }
     }

@@ -1,9 +1,9 @@
 //! The search for a better CPU: `task_numa_find_cpu`, `task_numa_compare`, `task_numa_assign`, `load_too_imbalanced`,
 //! `adjust_numa_imbalance`; 6.1, with the rules of 3.13 to 4.17 where they differ.
 //!
-//! CPUs are looked at in ascending order; thresholds and fractions are the kernel's. One last-level cache per node is
-//! assumed where a small imbalance between nodes is allowed. Of kernels before 3.18 the search is taken from that.
-//! Checked by `numa_tests.rs`.
+//! CPUs are searched in ascending order; thresholds and fractions are the kernel's. One last-level cache per node is
+//! assumed where a small imbalance between nodes is allowed. Kernels before 3.18 have the search of 3.18. Checked by
+//! `numa_tests.rs`.
 
 use super::task_migrate::{Busy, LOAD, NodeStats};
 use super::{Numa, NumaCtx};
@@ -13,7 +13,7 @@ use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::{NumaSearchCpu, NumaSearchNode};
 use mmtwin_scenario::kernel::TaskSearch;
 
-/// Improvement that is worth a swap.
+/// Least improvement for a swap.
 const SMALLIMP: i64 = 30;
 
 /// A search under way.
@@ -24,25 +24,25 @@ pub(super) struct Search<'a, 'k> {
     /// Node and CPU that the task is on.
     src_nid: usize,
     src: NodeStats,
-    /// Distance of the node that is looked at.
+    /// Distance of the node that is searched.
     distance: u8,
-    /// Node that was looked at last.
+    /// Node that was searched last.
     pub last: usize,
     pub best_cpu: Option<u32>,
     pub best_task: Option<usize>,
     pub best_imp: i64,
-    /// What was looked at, if anybody wants to know.
+    /// The CPUs that were compared, if the event is enabled.
     pub nodes: Vec<NumaSearchNode>,
     pub cpus: Vec<NumaSearchCpu>,
     wants: [bool; 2],
 }
 
-/// What a comparison with a CPU says.
+/// Result of a comparison with a CPU.
 struct Verdict {
     /// The search of the node is over.
     stop: bool,
     rule: Rule,
-    /// What the swap or move gains.
+    /// Improvement by the swap or move.
     imp: i64,
 }
 
@@ -52,7 +52,7 @@ impl Verdict {
     }
 }
 
-/// A node that is looked at.
+/// A node that is searched.
 struct Candidate {
     nid: usize,
     stats: NodeStats,
@@ -150,7 +150,7 @@ impl<'a, 'k> Search<'a, 'k> {
         self.saw_node(&candidate, rule);
     }
 
-    /// Searches a node; a rule if that decides without a look at its CPUs.
+    /// Searches a node; returns a rule if that decides without a search of its CPUs.
     fn search(&mut self, candidate: &mut Candidate) -> Option<Rule> {
         let (nid, stats) = (candidate.nid, candidate.stats);
         if !self.by_node_type() {
@@ -222,7 +222,7 @@ impl<'a, 'k> Search<'a, 'k> {
         adjust_numa_imbalance(imbalance, dst_running as i64, imb_numa_nr(dst.weight as i64))
     }
 
-    /// Moving so much load leaves the nodes further apart than they are.
+    /// A move of this load would increase the imbalance of the nodes.
     fn too_imbalanced(&self, dst: &NodeStats, moved: i64) -> bool {
         let (sl, sc, dl, dc) = (self.src.load, self.src.capacity, dst.load, dst.capacity);
         let now = ((dl + moved) * sc - (sl - moved) * dc).abs();
@@ -242,7 +242,8 @@ impl<'a, 'k> Search<'a, 'k> {
         self.numa.tasks[task].numa_preferred_nid == Some(self.src_nid)
     }
 
-    /// What a swap with another task gains, before preferences; `None` if there is no reason to swap within a group.
+    /// Improvement by a swap with another task, before preferences; `None` if there is no reason to swap within a
+    /// group.
     fn swap_gain(&self, candidate: &Candidate, other: usize, moveimp: i64) -> Option<i64> {
         let (own_group, their_group) = (self.numa.tasks[self.task].numa_group, self.numa.tasks[other].numa_group);
         let from = self.numa.weights(other, self.src_nid, self.distance);

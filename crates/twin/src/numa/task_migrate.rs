@@ -6,7 +6,7 @@
 
 use super::task_compare::Search;
 use super::{Numa, NumaCtx, group_weight, nid_of, task_weight, write_period};
-use crate::probe::Task as Who;
+use crate::probe::Task as TaskIds;
 use crate::sched::RunQueues;
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
@@ -16,12 +16,12 @@ use mmtwin_scenario::kernel::{ActiveSet, PeriodReset, SearchPrefers};
 /// Load of a runnable task, and capacity of a CPU.
 pub(super) const LOAD: i64 = 1024;
 
-/// Where a task goes.
+/// Target of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
     /// To a CPU.
     To(u32),
-    /// To a CPU whose running task comes to its own.
+    /// To a CPU whose running task is swapped to its own.
     Swap(u32, usize),
 }
 
@@ -63,7 +63,7 @@ impl NodeStats {
 }
 
 impl Numa {
-    /// Tries to bring a task to its preferred node. Called in its fault.
+    /// Tries to move a task to its preferred node. Called in its fault.
     pub(crate) fn numa_migrate_preferred(&mut self, ctx: &mut NumaCtx<'_>, task: usize) -> Option<Move> {
         let (rules, of) = (self.rules, &mut self.tasks[task]);
         let jiffies = rules.jiffies(ctx.kernel.now(of.cpu));
@@ -104,9 +104,9 @@ impl Numa {
         }
         let (best_cpu, best_task, last) = (search.best_cpu, search.best_task, search.last);
         let (imp, nodes, cpus) = (search.best_imp, search.nodes, search.cpus);
-        let (at, who) = (ctx.kernel.now(cpu), self.who(task));
-        cpus.iter().for_each(|event| ctx.kernel.probe.write(at, cpu, who, event, b""));
-        nodes.iter().for_each(|event| ctx.kernel.probe.write(at, cpu, who, event, b""));
+        let (at, ids) = (ctx.kernel.now(cpu), self.ids(task));
+        cpus.iter().for_each(|event| ctx.kernel.probe.write(at, cpu, ids, event, b""));
+        nodes.iter().for_each(|event| ctx.kernel.probe.write(at, cpu, ids, event, b""));
         self.follow_the_group(ctx, task, src, best_cpu, last);
         let rule = match (best_cpu, best_task) {
             (None, _) => Rule::Stick,
@@ -125,16 +125,16 @@ impl Numa {
         let ngid = self.ngid(task);
         match best_task {
             None => {
-                let (pid, tgid) = (who.pid, who.tgid);
+                let (pid, tgid) = (ids.pid, ids.tgid);
                 let event = SchedMoveNuma { pid, tgid, ngid, src_cpu, src_nid, dst_cpu, dst_nid };
-                ctx.kernel.probe.write(at, cpu, who, &event, b"");
+                ctx.kernel.probe.write(at, cpu, ids, &event, b"");
                 Some(Move::To(to))
             }
             Some(with) => {
-                let other = self.who(with);
+                let other = self.ids(with);
                 let event = SchedSwapNuma {
-                    src_pid: who.pid,
-                    src_tgid: who.tgid,
+                    src_pid: ids.pid,
+                    src_tgid: ids.tgid,
                     src_ngid: ngid,
                     src_cpu,
                     src_nid,
@@ -144,7 +144,7 @@ impl Numa {
                     dst_cpu,
                     dst_nid,
                 };
-                ctx.kernel.probe.write(at, cpu, who, &event, b"");
+                ctx.kernel.probe.write(at, cpu, ids, &event, b"");
                 Some(Move::Swap(to, with))
             }
         }
@@ -175,7 +175,7 @@ impl Numa {
             best_pid: best.and_then(|(_, with, _)| with).map_or(0, |with| self.tasks[with].pid),
             best_imp: best.map_or(0, |(.., imp)| imp),
         };
-        ctx.kernel.probe.write(ctx.kernel.now(of.cpu), of.cpu, self.who(task), &event, b"");
+        ctx.kernel.probe.write(ctx.kernel.now(of.cpu), of.cpu, self.ids(task), &event, b"");
     }
 
     /// A task of a group prefers the node that the search chose, or stays with the one it is on.
@@ -202,10 +202,10 @@ impl Numa {
 
     /// No CPU was found.
     fn stick(&self, ctx: &mut NumaCtx<'_>, task: usize) {
-        let (cpu, who) = (self.tasks[task].cpu, self.who(task));
+        let (cpu, ids) = (self.tasks[task].cpu, self.ids(task));
         let event = SchedStickNuma {
-            src_pid: who.pid,
-            src_tgid: who.tgid,
+            src_pid: ids.pid,
+            src_tgid: ids.tgid,
             src_ngid: self.ngid(task),
             src_cpu: cpu as i32,
             src_nid: ctx.kernel.machine.node_of(cpu) as i32,
@@ -215,11 +215,11 @@ impl Numa {
             dst_tgid: Some(0),
             dst_ngid: Some(0),
         };
-        ctx.kernel.probe.write(ctx.kernel.now(cpu), cpu, who, &event, b"");
+        ctx.kernel.probe.write(ctx.kernel.now(cpu), cpu, ids, &event, b"");
     }
 
-    fn who(&self, task: usize) -> Who {
-        Who { pid: self.tasks[task].pid, tgid: self.tasks[task].tgid }
+    fn ids(&self, task: usize) -> TaskIds {
+        TaskIds { pid: self.tasks[task].pid, tgid: self.tasks[task].tgid }
     }
 
     fn ngid(&self, task: usize) -> i32 {

@@ -74,7 +74,7 @@ impl Setup {
 }
 
 #[test]
-fn a_task_goes_to_an_idle_cpu_of_its_node() {
+fn a_task_moves_to_an_idle_cpu_of_its_node() {
     // Two tasks on the wrong node, none on the right one: two more there would be too many for the balancer, one not.
     let mut at = setup("6.1", &[(0, [0, 100]), (1, [100, 0])]);
     assert_eq!(at.migrate(0), Some(Move::To(2)));
@@ -103,7 +103,7 @@ fn running_tasks_change_places_if_both_gain_enough() {
 }
 
 #[test]
-fn a_partner_that_wants_to_come_is_taken_before_a_better_one() {
+fn a_partner_that_prefers_the_node_is_swapped_before_a_better_one() {
     // Task 2 gains more, task 3 prefers the node; both prefer none other.
     let mut at = setup("6.1", &[(0, [0, 100]), (1, [100, 0]), (2, [90, 10]), (3, [60, 40])]);
     at.numa.tasks[2].numa_preferred_nid = None;
@@ -123,7 +123,7 @@ fn dead_tasks_are_no_partners() {
     assert_eq!((search.best_cpu, search.best_task), (None, None));
 }
 
-/// What a CPU pulls at some ticks in a row, at the last of them.
+/// Tasks that a CPU pulls at the last of some consecutive ticks.
 fn pulled(at: &Setup, balancer: &mut Balancer, place: (u32, Level), ticks: u64) -> Vec<usize> {
     let mut last = Vec::new();
     for tick in 0..ticks {
@@ -134,7 +134,7 @@ fn pulled(at: &Setup, balancer: &mut Balancer, place: (u32, Level), ticks: u64) 
 }
 
 #[test]
-fn idle_cpus_pull_what_may_come() {
+fn idle_cpus_pull_allowed_threads() {
     let tasks = [(0, [100, 0]), (0, [100, 0]), (0, [100, 0]), (2, [0, 100]), (3, [0, 100])];
     // The one that ran longest ago, and no more than half of what there is more.
     assert_eq!(pulled(&setup("6.1", &tasks), &mut Balancer::new(4), (1, Level::Node), 1), [1]);
@@ -145,13 +145,13 @@ fn idle_cpus_pull_what_may_come() {
         }
         pulled(&at, &mut Balancer::new(4), (cpu, Level::Machine), ticks)
     };
-    // All are at home: nobody else could go instead.
+    // All are on their preferred node: no other task could be moved instead.
     assert_eq!(from_far(2, [0, 0, 0], 1), [1, 2]);
     assert_eq!(from_far(3, [0, 0, 0], 1), [0; 0], "the node's first idle CPU does it");
-    // One that is not at home goes first, unless it runs.
+    // A task that is not on its preferred node is moved first, unless it runs.
     assert_eq!(from_far(2, [0, 0, 1], 1), [2]);
     assert_eq!(from_far(2, [1, 0, 0], 1), [0; 0]);
-    // After three failures they are moved all the same.
+    // After three failures they are moved nevertheless.
     assert_eq!(from_far(2, [1, 0, 0], 4), [1, 2]);
 }
 

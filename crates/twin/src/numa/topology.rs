@@ -1,7 +1,7 @@
 //! Distances between nodes and what they mean: `init_numa_topology_type`, `score_nearby_nodes`, `preferred_group_nid`;
 //! 6.1, with 4.14's border of a backplane's neighbourhood.
 //!
-//! Not modelled: nodes that come and go; every node of the machine is online. Checked by tests on the three kinds.
+//! Not modelled: hot-plugged nodes; every node of the machine is online. Checked by tests on the three kinds.
 
 /// How nodes are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +191,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn groups_go_where_their_part_of_the_machine_is() {
+    fn groups_move_to_their_part_of_the_machine() {
         // Node 3 has most, but nodes 0 and 1 together more.
         let faults = [60, 70, 10, 90];
         assert_eq!(backplane().preferred_group_nid(3, 230, |node| faults[node]), 1);

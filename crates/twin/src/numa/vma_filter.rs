@@ -1,4 +1,4 @@
-//! Which memory areas a task's scan skips: the per-VMA filter of `task_numa_work`, `vma_is_accessed`,
+//! Memory areas that a task's scan skips: the per-VMA filter of `task_numa_work`, `vma_is_accessed`,
 //! `vma_set_access_pid_bit`; 6.8 to 6.12.
 //!
 //! An area is scanned by tasks that have faulted in it lately, once per pass. Every area here is one that can be
@@ -42,7 +42,7 @@ impl Reason {
     }
 }
 
-/// Who scans, and how far the scan of its address space is.
+/// The task that scans, and the progress of the scan of its address space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scan {
     pub jiffies: u64,
@@ -53,11 +53,11 @@ pub(crate) struct Scan {
     pub threads: i32,
     /// The area begins before the place where the scan stopped.
     pub begun: bool,
-    /// Areas are scanned whoever uses them.
+    /// Areas are scanned for all users.
     pub forced: bool,
 }
 
-/// What is to be done with an area; the reason is written as an event.
+/// Decision on an area; the reason is written as an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Scan,
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn areas_are_skipped_by_who_does_not_use_them() {
+    fn areas_are_skipped_by_tasks_that_do_not_use_them() {
         let rules = Rules::of("6.12");
         let mut state = None;
         let scan = Scan { jiffies: 1000, pid: 7, seq: 0, threads: 3, begun: false, forced: false };

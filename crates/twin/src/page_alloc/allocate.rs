@@ -1,9 +1,10 @@
 //! Allocation and free: `get_page_from_freelist`, `rmqueue`, the part of `__alloc_pages_slowpath` that does not
 //! reclaim, `zone_statistics`, `free_unref_page`; 4.13 to 6.18.
 //!
-//! The zonelist is walked with the low watermark, then, kswapd woken, with the minimum and the reserves that the request
-//! may use; who may wait reclaims then (`mm/slowpath/kswapd.rs`). Where nodes are reclaimed before
-//! they are left, a walk breaks off there (`mm/vmscan/node_reclaim.rs`). Not modelled: cpusets, the highatomic reserve. Checked by `tests/allocator.rs`.
+//! The zonelist is walked with the low watermark, then, kswapd woken, with the minimum and the reserves that the
+//! request may use; a request that may wait reclaims then (`mm/slowpath/kswapd.rs`). Where nodes are reclaimed before
+//! they are left, a walk breaks off there (`mm/vmscan/node_reclaim.rs`). Not modelled: cpusets, the highatomic reserve.
+//! Checked by `tests/allocator`.
 
 use super::buddy::named;
 use super::policy::{Choice, choose};
@@ -16,20 +17,20 @@ use crate::vmstat::{NumaItem, ZoneItem};
 use mmtwin_event::Kind;
 use mmtwin_event::vocabulary::{MmPageAlloc, MmPageFree};
 
-/// Pages that were allocated, and what that took.
+/// Pages that were allocated, and the cost of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocated {
     /// First page.
     pub page: Pfn,
     /// Zone that supplied them.
     pub zone: usize,
-    /// Zone that was asked first.
+    /// The preferred zone.
     pub preferred: usize,
     /// Increments of NUMA counters.
     pub counted: u32,
     /// Zones whose words had to be fetched from another core's cache.
     pub fetched: u32,
-    /// Zones that were looked at.
+    /// Zones that were checked.
     pub looked_at: u32,
 }
 
@@ -40,14 +41,14 @@ pub(crate) struct Search<'a> {
     choice: Choice,
     /// Node of the CPU that runs.
     local: usize,
-    /// The low mark does not count any more: what may be taken below the minimum.
+    /// The low mark is no longer checked: reserves that may be used below the minimum.
     urgent: Option<Reserves>,
     /// Zones whose words had to be fetched from another core's cache.
     fetched: u32,
     /// Nodes that are reclaimed before the walk leaves them, but for zones before these places of the two walks.
     reclaims: NodeMask,
     from: [usize; 2],
-    /// The walk has come to one.
+    /// The walk has reached one.
     pub asks: Option<NodeReclaimRequest>,
 }
 
@@ -81,12 +82,12 @@ impl PageAllocator {
         zone.kind <= request.highest && choice.allowed.has(zone.node)
     }
 
-    /// From now on a search goes down to the minimum, and takes of the reserves what its request may.
+    /// From now on a search checks the minimum, and uses the reserves that its request may use.
     pub(crate) fn urge(&self, search: &mut Search<'_>) {
         let request = search.request;
         if request.atomic && !request.this_node {
-            // A request that cannot wait gets what there is, wherever it is: the node mask no longer counts, also for what is
-            // a hit (`ALLOC_CPUSET` is cleared, and the preferred zone is looked up again).
+            // A request that cannot wait is served from any node: the node mask is ignored, also in what counts as a
+            // hit (`ALLOC_CPUSET` is cleared, and the preferred zone is determined again).
             search.choice.allowed = NodeMask::ALL;
         }
         search.urgent = Some(Reserves { high: request.high, harder: request.atomic });
@@ -127,7 +128,7 @@ impl PageAllocator {
                 (flag, at) = (Some(false), 0);
                 continue;
             }
-            // A node that has as many dirty pages as it may is asked again when all others are short of memory.
+            // A node at its limit of dirty pages is tried again when all others are short of memory.
             if request.spread_dirty
                 && search.urgent.is_none()
                 && let Some(limits) = self.dirty_limits
@@ -164,8 +165,8 @@ impl PageAllocator {
         None
     }
 
-    /// True if a request first asks all zones of its node for blocks of its own type. On one node it always does; on
-    /// several only if there is a DMA32 zone that could take what a Normal zone cannot.
+    /// True if a request first searches all zones of its node for blocks of its own type. On one node it always does;
+    /// on several only if there is a DMA32 zone that could take what a Normal zone cannot.
     fn avoids_fragmentation(&self, preferred: usize) -> bool {
         let zone = &self.zones[preferred];
         self.rules.avoid_fragmentation

@@ -4,7 +4,7 @@
 //! enough and keeps its first part; freeing joins a block with its free neighbour as long as there is one, and puts it at
 //! the tail of its list if the next larger neighbour is free, as it may soon be joined again. Boot memory goes to the
 //! tails in ascending order (before 5.10 the kernel used the heads). Not modelled: isolation, guard pages, page reporting,
-//! shuffling. Checked by a property test against the set of free pages (`tests/allocator.rs`).
+//! shuffling. Checked by a property test against the set of free pages (`tests/allocator`).
 
 use super::fallback::Stolen;
 use super::{Context, MAX_ORDER, PageAllocator};

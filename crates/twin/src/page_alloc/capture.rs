@@ -1,19 +1,19 @@
 //! Blocks that a task takes while it frees what they were made of: `struct capture_control`, `compaction_capture`,
 //! `task_capc` (5.1 to 6.18).
 //!
-//! A task in direct compaction takes the block that it has made before that is put on a free list, so that no other task can
-//! allocate it, whatever the watermarks are. It is counted as neither allocated nor free. Checked by a test.
+//! A task in direct compaction takes the block that it has made before that is put on a free list, so that no other
+//! task can allocate it, independent of the watermarks. It is counted as neither allocated nor free. Checked by a test.
 
 use super::{Allocated, Context, PageAllocator, Request};
 use crate::frame::{Migratetype, Pfn, State};
 use crate::vmstat::ZoneItem;
 
-/// What a task wants while it compacts.
+/// Block that a task needs while it compacts (`struct capture_control`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capture {
     zone: usize,
     order: u32,
-    /// What it asked for.
+    /// Its request.
     migratetype: Migratetype,
     page: Option<Pfn>,
 }
@@ -36,8 +36,8 @@ impl PageAllocator {
         page.is_some()
     }
 
-    /// Takes a block that is being freed and as large as is wanted; small ones in pageblocks of movable memory are left
-    /// there. It has been counted as free.
+    /// Captures a block that is being freed if it is large enough; small blocks stay in movable pageblocks. It has been
+    /// counted as free.
     #[inline]
     pub(super) fn captures(&mut self, ctx: &mut Context<'_>, zone: usize, page: Pfn, order: u32) -> bool {
         let Some(wanted) = self.capture.filter(|of| of.zone == zone && of.order == order && of.page.is_none()) else {

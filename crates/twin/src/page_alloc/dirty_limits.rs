@@ -43,7 +43,7 @@ pub struct Limits {
     pub hard: Limit,
 }
 
-/// What the limits come to now, pages.
+/// Current limits, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thresholds {
     /// Where background writing begins.
@@ -53,25 +53,25 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Up to here nobody is slowed down (`dirty_freerun_ceiling`).
+    /// No writer is throttled below this (`dirty_freerun_ceiling`).
     pub(crate) fn freerun(self) -> u64 {
         (self.background + self.hard) / 2
     }
 }
 
 impl Limits {
-    /// What they come to if so many pages could become dirty.
+    /// Limits for this many dirtyable pages.
     fn at(&self, available: u64) -> Thresholds {
         let (background, hard) = (self.background.of(available), self.hard.of(available));
         Thresholds { background: if background >= hard { hard / 2 } else { background }, hard }
     }
 
-    /// What they come to now.
+    /// Current limits.
     pub fn now(&self, alloc: &PageAllocator, stat: &VmStat) -> Thresholds {
         self.at(dirtyable(alloc, stat, 0..alloc.zones.len()) + 1)
     }
 
-    /// True if a node may get another page that is going to be dirty.
+    /// True if a node may have one more page that will be dirtied.
     pub(crate) fn node_has_room(&self, alloc: &PageAllocator, stat: &VmStat, node: usize) -> bool {
         let memory = dirtyable(alloc, stat, node * ZONES..(node + 1) * ZONES);
         let limit = match self.hard {
@@ -101,7 +101,7 @@ fn reserve(alloc: &PageAllocator, zone: usize) -> u64 {
     (most.unwrap_or(0) + of.marks.high).min(of.managed)
 }
 
-/// Pages that a CPU may dirty until its task looks at the limits (`ratelimit_pages`).
+/// Pages that a CPU may dirty before its task checks the limits (`ratelimit_pages`).
 pub(crate) fn ratelimit_pages(hard: u64, cpus: usize) -> u64 {
     (hard / (cpus as u64 * 32)).max(16)
 }

@@ -1,15 +1,15 @@
 //! Taking pages of another migratetype: `__rmqueue_fallback`, `steal_suitable_fallback`; 4.13 to 6.12, and before 4.0.
 //!
 //! The largest block of another type is taken, so that types mix rarely, and if it is large or the request cannot be
-//! moved, the free rest of its pageblock is taken too; a pageblock that is then mostly of the new type changes its type.
-//! A movable request that needs little takes the smallest block instead. From 6.10 on a block whose pageblock keeps its type
-//! stays on its list, and only what is asked for is taken of it, each time with a boost.
+//! moved, the free rest of its pageblock is taken too; a pageblock that is then mostly of the new type changes its
+//! type. A small movable request takes the smallest block instead. From 6.10 on a block whose pageblock keeps its type
+//! stays on its list, and only the requested pages are taken from it, each time with a boost.
 //!
-//! Before 4.0 always the largest block was taken; its pageblock's rest went with it if it was large or the request was
-//! reclaimable. Other requests left the rest of a small block where it was, so that pages which cannot be moved came to lie
-//! in many pageblocks; a pageblock changed its type if half of it was free. What counts as alike in a pageblock is what
-//! was allocated as movable there (the kernel looks whether it is on an LRU list). Not modelled: 6.15 and later, where the
-//! steps are ordered again. Checked by tests of the events (`tests/allocator.rs`).
+//! Before 4.0 always the largest block was taken; the rest of its pageblock was taken too if it was large or the
+//! request was reclaimable. Other requests left the rest of a small block where it was, so that unmovable pages were
+//! spread over many pageblocks; a pageblock changed its type if half of it was free. Compatible pages of a pageblock
+//! are those that were allocated as movable (the kernel checks whether they are on an LRU list). Not modelled: 6.15 and
+//! later, where the steps have another order. Checked by tests of the events (`tests/allocator`).
 
 use super::buddy::named;
 use super::{Context, MAX_ORDER, PageAllocator, StealPolicy};
@@ -18,10 +18,10 @@ use Migratetype::{Movable, Reclaimable, Unmovable};
 use mmtwin_event::Kind;
 use mmtwin_event::vocabulary::MmPageAllocExtfrag;
 
-/// What became of a block of another type.
+/// Result of stealing a block of another type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stolen {
-    /// It is on the lists of the wanted type.
+    /// It is on the lists of the requested type.
     Moved,
     /// These pages are taken, the rest is where it was.
     Page(Pfn),
@@ -123,7 +123,7 @@ impl PageAllocator {
         let alike = match (to, from) {
             _ if historic => 0,
             (Movable, _) => movable,
-            // What is neither free nor movable in a movable block may well be of the new type.
+            // Pages of a movable block that are neither free nor movable may be of the new type.
             (_, Movable) => (1 << pageblock_order) - free - movable,
             _ => 0,
         };

@@ -1,9 +1,9 @@
-//! Pageblocks of other types than movable, as a kernel has them that has been running.
+//! Pageblocks of other types than movable, as in a kernel that has been running.
 //!
-//! `/proc/pagetypeinfo` says how many there are and which blocks are free in them all, not where. Here free blocks are spread
-//! over as many pageblocks of their type as there are, the largest first, and what lies between is in use. Not modelled: what uses
-//! it, so a pageblock that is in use has no page that compaction could move. Checked by tests here, and by which zones and lists
-//! serve the reader of reclaim-one-reader (docs/model/reclaim.md).
+//! `/proc/pagetypeinfo` has their number and the free blocks in all of them, not their places. Here free blocks are
+//! spread over as many pageblocks of their type as there are, the largest first, and the pages between them are in use.
+//! Not modelled: their users, so a pageblock that is in use has no page that compaction could move. Checked by tests
+//! here, and by the zones and lists that serve the reader of reclaim-one-reader (docs/model/reclaim.md).
 
 use super::{MAX_ORDER, PageAllocator};
 use crate::frame::{Migratetype, Pfn, State};
@@ -21,14 +21,14 @@ pub struct FreeBlocksByType {
 }
 
 impl PageAllocator {
-    /// Makes the free blocks of a type out of movable memory, and takes no more than about `spare` pages away besides. What
-    /// there is no room for is omitted.
-    pub(crate) fn set_free_by_type(&mut self, zone: usize, apart: &FreeBlocksByType, mut spare: u64) {
-        let (to, pageblock_order) = (apart.of, self.rules.pageblock_order);
-        let orders = apart.blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev();
+    /// Makes the free blocks of a type out of movable memory, and allocates no more than about `spare` pages besides.
+    /// Blocks without room are omitted.
+    pub(crate) fn set_free_by_type(&mut self, zone: usize, recorded: &FreeBlocksByType, mut spare: u64) {
+        let (to, pageblock_order) = (recorded.of, self.rules.pageblock_order);
+        let orders = recorded.blocks.iter().enumerate().take(MAX_ORDER as usize + 1).rev();
         let orders = orders.flat_map(|(order, &count)| std::iter::repeat_n(order as u32, count as usize));
         let (whole, parts): (Vec<u32>, Vec<u32>) = orders.partition(|order| *order >= pageblock_order);
-        let mut left = apart.pageblocks.unwrap_or(0);
+        let mut left = recorded.pageblocks.unwrap_or(0);
         for order in whole {
             let Some(page) = self.take_smallest(zone, order, Migratetype::Movable) else { return };
             let (first, count) = ((page >> pageblock_order) as usize, 1 << (order - pageblock_order));
@@ -39,7 +39,7 @@ impl PageAllocator {
         let pages: u64 = parts.iter().map(|&order| 1 << order).sum();
         let all = 1u64 << pageblock_order;
         let count = left.min((pages + spare) / all).clamp(1, parts.len().max(1) as u64) as usize;
-        // Each pageblock has every so-manieth block.
+        // Pageblock `at` has every `count`-th block.
         for at in 0..count {
             let mut own: VecDeque<u32> = parts.iter().copied().skip(at).step_by(count).collect();
             while !own.is_empty() {
@@ -51,8 +51,8 @@ impl PageAllocator {
         }
     }
 
-    /// Takes a pageblock or, if too little may be taken away for that, what there is of one that has room for so many pages.
-    /// Returns the first page and how many there are.
+    /// Takes a pageblock or, if `spare` does not allow it, the part of one that has room for the pages. Returns the
+    /// first page and their number.
     fn take_part(&mut self, zone: usize, pages: u64, spare: u64) -> Option<(Pfn, Pfn)> {
         let whole = self.rules.pageblock_order;
         let least = pages.max(1).next_power_of_two().ilog2().min(whole);
@@ -62,7 +62,8 @@ impl PageAllocator {
         Some((self.take_smallest(zone, order, Migratetype::Movable)?, 1 << order))
     }
 
-    /// Cuts free blocks out of some pages, as many as there is room for, and lets the rest be in use. Returns the pages of those.
+    /// Cuts free blocks out of some pages, as many as there is room for; the other pages are in use. Returns the pages
+    /// in use.
     fn cut(&mut self, zone: usize, (page, size): (Pfn, Pfn), of: Migratetype, blocks: &mut VecDeque<u32>) -> u64 {
         let (mut at, mut pages) = (0, 0);
         while let Some(&order) = blocks.front().filter(|order| at + (1 << **order) <= size) {
@@ -84,7 +85,7 @@ impl PageAllocator {
     }
 }
 
-/// Pages that blocks take, the largest first, with what lies between those of one order.
+/// Pages of blocks, the largest first, including those between blocks of one order.
 fn packed(blocks: &VecDeque<u32>) -> u64 {
     let gaps = blocks.iter().zip(blocks.iter().skip(1)).filter(|(a, b)| a == b).map(|(a, _)| a);
     blocks.iter().chain(gaps).map(|&order| 1 << order).sum()
@@ -111,7 +112,7 @@ mod tests {
         (lengths, alloc.blocks.iter().filter(|of| **of == Migratetype::Unmovable).count())
     }
 
-    fn apart(blocks: [u64; 11], pageblocks: Option<u64>) -> FreeBlocksByType {
+    fn recorded(blocks: [u64; 11], pageblocks: Option<u64>) -> FreeBlocksByType {
         FreeBlocksByType { of: Migratetype::Unmovable, blocks: blocks.to_vec(), pageblocks }
     }
 
@@ -122,7 +123,7 @@ mod tests {
         for (pageblocks, spare, expected) in cases {
             let mut alloc = allocator();
             let before = alloc.free_pages(ZONE);
-            alloc.set_free_by_type(ZONE, &apart(blocks, pageblocks), spare);
+            alloc.set_free_by_type(ZONE, &recorded(blocks, pageblocks), spare);
             assert_eq!(found(&alloc, ZONE), (blocks.to_vec(), expected), "{pageblocks:?}, {spare}");
             // The free pageblock stays whole, of the others what is not free is in use.
             let free = 7 + 4 * 32 + 256;
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_pageblock_is_enough_for_few_blocks() {
+    fn the_rest_of_a_pageblock_is_enough_for_few_blocks() {
         // 160 page frames do not belong to the zone, and 256 not to the allocator, as in a guest.
         let mut alloc = allocator();
         let zone = ZoneKind::Dma as usize;
@@ -139,16 +140,16 @@ mod tests {
         let left = alloc.free_pages(zone);
         assert!((224..512).contains(&left), "{left} pages");
         let blocks = [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0];
-        alloc.set_free_by_type(zone, &apart(blocks, Some(1)), left - 224);
+        alloc.set_free_by_type(zone, &recorded(blocks, Some(1)), left - 224);
         assert_eq!(found(&alloc, zone), (blocks.to_vec(), 1));
     }
 
     #[test]
-    fn what_there_is_no_room_for_is_left_out() {
+    fn blocks_without_room_are_omitted() {
         let mut alloc = allocator();
         let mut blocks = [0; 11];
         blocks[8] = 5000;
-        alloc.set_free_by_type(ZONE, &apart(blocks, Some(5000)), 0);
+        alloc.set_free_by_type(ZONE, &recorded(blocks, Some(5000)), 0);
         assert!(found(&alloc, ZONE).0[8] > 100);
     }
 }

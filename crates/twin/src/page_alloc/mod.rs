@@ -40,7 +40,7 @@ pub struct PageAllocator {
     pub frames: Frames,
     /// All zones by number.
     pub zones: Vec<Zone>,
-    /// What each pageblock holds.
+    /// Migratetype of each pageblock.
     blocks: Vec<Migratetype>,
     /// By node: zone numbers in the order in which they are tried.
     zonelists: Vec<Vec<u32>>,
@@ -49,11 +49,11 @@ pub struct PageAllocator {
     rules: Rules,
     /// How often anything has been moved to or from the buddy lists.
     lock_count: u64,
-    /// A block that a task wants which compacts for itself just now.
+    /// Block that a task in direct compaction needs.
     capture: Option<Capture>,
-    /// Blocks that were taken so, by the task that has not come back for them yet.
+    /// Captured blocks, by the task that has not picked them up yet.
     captured: Vec<(i32, Pfn)>,
-    /// How much may be dirty; `None`: nobody says.
+    /// Dirty limits; `None`: there are none.
     pub dirty_limits: Option<Limits>,
 }
 
@@ -103,7 +103,7 @@ impl PageAllocator {
 
     /// Takes a free block of any type out of the buddy lists without an owner. False if there is none.
     pub(crate) fn occupy(&mut self, zone: usize, order: u32) -> bool {
-        // What is for pages that cannot be moved was said to be free.
+        // Blocks for unmovable pages were counted as free.
         let own = self.take_smallest(zone, order, Migratetype::Movable).map(|page| (Migratetype::Movable, page));
         let block = own.or_else(|| self.take_any(zone, order));
         block.map(|(of, page)| self.frames.set(page, State::Allocated, order, of, zone)).is_some()
@@ -118,7 +118,7 @@ impl PageAllocator {
         Some(page)
     }
 
-    /// Takes a free block of whatever type off the lists.
+    /// Removes a free block of any type from the lists.
     fn take_any(&mut self, zone: usize, order: u32) -> Option<(Migratetype, Pfn)> {
         Migratetype::ALL.into_iter().find_map(|of| Some((of, self.take_smallest(zone, order, of)?)))
     }
@@ -148,7 +148,7 @@ impl PageAllocator {
         &self.zonelists[node]
     }
 
-    /// What the pageblock of a page holds.
+    /// Migratetype of the pageblock of a page.
     pub fn block_type(&self, page: Pfn) -> Migratetype {
         self.blocks[(page >> self.rules.pageblock_order) as usize]
     }
@@ -163,7 +163,7 @@ impl PageAllocator {
         (order..=MAX_ORDER).map(|order| self.free_blocks(zone, order) << order).sum()
     }
 
-    /// What the counters' thresholds depend on, by zone number.
+    /// Inputs of the counters' thresholds, by zone number.
     pub fn zone_sizes(&self) -> Vec<ZoneSize> {
         let of = |zone: &Zone| {
             let Marks { min, low, high, .. } = zone.marks;

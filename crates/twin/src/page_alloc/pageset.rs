@@ -3,10 +3,10 @@
 //!
 //! A CPU allocates from the head of its own list and frees to it; an empty list is refilled with a batch from the buddy
 //! lists, a long one gives a batch back from its tail. How large batches and lists are is what the releases differ in
-//! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages come back.
-//! Not modelled: `vm.percpu_pagelist_fraction` of before 5.14, and the draining of all lists after a
-//! run of frees of higher order. Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the
-//! property test of `tests/allocator.rs`, and by `nr_free_pages` after an exit (docs/fidelity.md).
+//! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages are freed. Not
+//! modelled: `vm.percpu_pagelist_fraction` of before 5.14, and the draining of all lists after a run of frees of higher
+//! order. Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the property test of
+//! `tests/allocator`, and by `nr_free_pages` after an exit (docs/fidelity.md).
 
 use super::buddy::named;
 use super::watermark::Reserves;
@@ -47,7 +47,7 @@ pub struct PerCpuPages {
     lists: [List; LISTS],
 }
 
-/// What a kernel had on a CPU's lists, and how far the sizes that find their way had come.
+/// Recorded pages on the lists of a CPU, and the state of their automatic sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerCpuState {
     /// `high`, where it is not fixed.
@@ -76,8 +76,8 @@ fn batch_size(managed: u64, limit: u64) -> u64 {
     (1 << (batch + batch / 2).ilog2()) - 1
 }
 
-/// The kernel's `clamp`, which asks for no order of its bounds: a high low watermark makes a length's least larger than its
-/// most, and then the most counts for all that is longer, the least for what is shorter.
+/// The kernel's `clamp`, which does not require ordered bounds: a high low watermark makes the lower bound exceed the
+/// upper; then the upper applies to longer lengths, the lower to shorter ones.
 fn clamp(value: u64, least: u64, most: u64) -> u64 {
     match () {
         () if value >= most => most,
@@ -166,7 +166,7 @@ impl PerCpuPages {
                     return 0;
                 }
                 if !below_high && !reclaim_active {
-                    // Of what comes next more is kept.
+                    // More of the next pages are kept.
                     let wanted = self.freed + self.batch;
                     self.high = if high < wanted { clamp(wanted, self.high_min, self.high_max) } else { high };
                 }
@@ -360,7 +360,7 @@ impl PageAllocator {
         }
     }
 
-    /// What the periodic work of a CPU does to its lists; true if it gave pages back or lowered a length.
+    /// Periodic work of a CPU on its lists; true if it freed pages or lowered a length.
     pub(crate) fn decay_pagesets(&mut self, ctx: &mut Context<'_>, cpu: u32) -> bool {
         if self.rules.per_cpu_high != PerCpuHigh::Auto {
             return false;
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!((set.decay(), set.high), (9000 - 6984, 6984));
         set.freed = 3000;
         assert_eq!(set.excess(PerCpuHigh::Auto, false, false), 3000);
-        // In want of pages the length falls by what was freed, and what is there goes back as if the list were full.
+        // When pages are short the length falls by the number freed, and pages are freed as if the list were full.
         set.count = 500;
         assert_eq!((set.excess(PerCpuHigh::Auto, true, false), set.high), (0, 6984 - 3000));
         set.count = 2000;

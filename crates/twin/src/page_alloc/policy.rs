@@ -1,8 +1,8 @@
 //! NUMA memory policies: `alloc_pages_current` with `policy_node` and `policy_nodemask`, 4.13 to 6.18.
 //!
-//! A policy decides whose zonelist is walked and which nodes count. Not modelled: a bind policy does not hold for requests
-//! that only a lower zone kind can serve (here it always holds); weights of interleaving (6.9); policies of memory
-//! areas, which their owners pass like a task's. Checked by tests of the kernel's counters (`tests/allocator.rs`).
+//! A policy selects the zonelist and the nodes that count. Not modelled: a bind policy does not hold for requests that
+//! only a lower zone kind can serve (here it always holds); weights of interleaving (6.9); policies of memory areas,
+//! which callers pass like those of a task. Checked by tests of the kernel's counters (`tests/allocator`).
 
 use super::Caller;
 use std::fmt;
@@ -66,7 +66,7 @@ impl fmt::Display for NodeMask {
     }
 }
 
-/// Where a task wants its memory.
+/// Memory policy of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// The node it runs on, then the nearest.
@@ -79,7 +79,7 @@ pub enum Policy {
     Interleave(NodeMask),
 }
 
-/// What a policy makes of one request.
+/// Decision of a policy for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     /// Whose zonelist is walked.
@@ -90,7 +90,7 @@ pub(super) struct Choice {
     pub interleaved: bool,
 }
 
-/// Decides about one request of a caller who runs on `local` of a machine with `nodes` nodes.
+/// Decides on one request of a task that runs on node `local` of a machine with `nodes` nodes.
 pub(super) fn choose(caller: &mut Caller, local: usize, nodes: usize) -> Choice {
     let choice = |node, allowed| Choice { node, allowed, interleaved: false };
     match caller.policy {

@@ -1,4 +1,4 @@
-//! What is asked of the allocator, by whom, and what may go wrong.
+//! Requests to the allocator, their callers, and their failures.
 
 use super::{NodeMask, Policy};
 use crate::frame::{Migratetype, Pfn, ZoneKind};
@@ -12,7 +12,7 @@ use thiserror::Error;
 pub struct Request {
     /// log2 of the pages.
     pub order: u32,
-    /// What they are for.
+    /// Their migratetype.
     pub migratetype: Migratetype,
     /// Highest kind of zone that may serve it.
     pub highest: ZoneKind,
@@ -22,15 +22,15 @@ pub struct Request {
     pub high: bool,
     /// Cannot wait and may take more of it (`GFP_ATOMIC`).
     pub atomic: bool,
-    /// Must be served by the node that was asked (`__GFP_THISNODE`).
+    /// Must be served by the requested node (`__GFP_THISNODE`).
     pub this_node: bool,
     /// kswapd is woken for it (`__GFP_KSWAPD_RECLAIM`).
     pub kswapd: bool,
     /// One reclaim is all it waits for (`__GFP_NORETRY`).
     pub no_retry: bool,
-    /// A block that is hard to get is worth more than one reclaim (`__GFP_REPEAT`, `__GFP_RETRY_MAYFAIL`).
+    /// Reclaim may be repeated for a large block (`__GFP_REPEAT`, `__GFP_RETRY_MAYFAIL`).
     pub repeat: bool,
-    /// The page is going to be dirty, so that nodes with many dirty pages are passed over at first (`__GFP_WRITE`).
+    /// The page will be dirtied, so that nodes with many dirty pages are skipped at first (`__GFP_WRITE`).
     pub spread_dirty: bool,
     /// The flags as the kernel prints them in events.
     pub gfp: &'static str,
@@ -69,15 +69,15 @@ impl Request {
     }
 }
 
-/// What a task has dirtied (fields of `struct task_struct`).
+/// Pages that a task has dirtied (fields of `struct task_struct`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskDirty {
-    /// Pages since the last look, and how many it may until the next.
+    /// Pages since the last check, and the number allowed until the next.
     pub dirtied: u64,
     pub nr_dirtied_pause: u64,
     /// Tick in which it paused last, or would have.
     pub dirty_paused_when: u64,
-    /// Its pause is to be followed by another look.
+    /// Its pause is to be followed by another check.
     pub again: bool,
 }
 
@@ -88,7 +88,7 @@ impl Default for TaskDirty {
     }
 }
 
-/// Who asks: a task, where it runs and its policy.
+/// The caller: a task, its CPU and its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// CPU it runs on.
@@ -99,21 +99,21 @@ pub struct Caller {
     pub policy: Policy,
     /// Cgroup that its memory is charged to; 0 is the root.
     pub(crate) cgroup: usize,
-    /// Node that interleaving took last.
+    /// Last node of interleaving.
     pub(crate) interleaved: u32,
-    /// What it has dirtied.
+    /// Pages that it has dirtied.
     pub(crate) writer: TaskDirty,
 }
 
 impl Caller {
     /// A task on a CPU.
     pub fn new(cpu: u32, task: Task, policy: Policy) -> Caller {
-        // Interleaving goes on after this node, so it begins with the first.
+        // Interleaving continues after this node, so it begins with the first.
         Caller { cpu, task, policy, cgroup: 0, interleaved: u32::MAX, writer: TaskDirty::default() }
     }
 
-    /// The same task for page number `index` of a memory area under a policy: interleaving goes by the page's place
-    /// in the area (`interleave_nid`), not by what was allocated before.
+    /// The same task for page number `index` of a memory area under a policy: interleaving depends on the page's place
+    /// in the area (`interleave_nid`), not on earlier allocations.
     pub fn for_page(&self, policy: Policy, index: u64) -> Caller {
         let interleaved = match policy {
             Policy::Interleave(mask) => mask.nth(index).map_or(u32::MAX, |node| (node as u32).wrapping_sub(1)),
@@ -141,11 +141,11 @@ pub struct Context<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", self.message())]
 pub struct AllocationFailure {
-    /// What was asked for.
+    /// The request.
     pub request: Request,
-    /// The cgroup whose limit is met; `None`: memory is short.
+    /// The cgroup at its limit; `None`: memory is short.
     pub over_limit: Option<usize>,
-    /// CPU that asked.
+    /// CPU of the caller.
     pub cpu: u32,
     /// Node whose zonelist was walked.
     pub from: usize,
@@ -153,18 +153,18 @@ pub struct AllocationFailure {
     pub nodes: NodeMask,
     /// Free pages of all zones at that moment.
     pub free: u64,
-    /// A node is to be reclaimed before the search goes on.
+    /// A node is to be reclaimed before the search continues.
     pub asks: Option<NodeReclaimRequest>,
 }
 
-/// A zone below the mark whose node is to be reclaimed before a walk goes on.
+/// A zone below the mark whose node is to be reclaimed before a walk continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeReclaimRequest {
     /// The zone.
     pub zone: usize,
     /// Its place in the zonelist.
     pub place: usize,
-    /// The walk is that which goes down to the minimum.
+    /// The walk with the minimum watermark.
     pub urgent: bool,
 }
 

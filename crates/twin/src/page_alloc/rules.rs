@@ -9,14 +9,14 @@ pub enum PerCpuHigh {
     SixBatches,
     /// The low watermark shared by the node's CPUs; frees double their batch while nothing is allocated (5.13 to 6.6).
     LowMark,
-    /// Between that and an eighth of the zone shared by them, as allocations and frees go (6.7 and later).
+    /// Between that and an eighth of the zone shared by them, depending on allocations and frees (6.7 and later).
     Auto,
 }
 
 /// How nodes at the same distance share the overflow of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeOrder {
-    /// A node that was chosen gets a load that falls with its place (to 5.17).
+    /// A chosen node is charged a load that falls with its place (to 5.17).
     ByPlace,
     /// A node's load is the number of times it was chosen first of its distance (5.18 and later).
     ByCount,
@@ -25,10 +25,10 @@ pub enum NodeOrder {
 /// Which requests take the free rest of a pageblock when there is no block of their own type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StealPolicy {
-    /// Those that find a large block, and reclaimable ones; others leave what is left of a small one with its type. What
-    /// is in use in the pageblock does not count (before 4.0).
+    /// Requests that find a large block, and reclaimable ones; others leave the rest of a small block with its type.
+    /// Used pages of the pageblock do not count (before 4.0).
     LargeOrReclaimable,
-    /// Those that find a large block, and all that cannot be moved.
+    /// Requests that find a large block, and all unmovable or reclaimable ones.
     LargeOrUnmovable,
 }
 
@@ -43,7 +43,8 @@ pub struct Rules {
     pub pageblock_order: u32,
     /// How long a CPU's list may become.
     pub per_cpu_high: PerCpuHigh,
-    /// `vm.percpu_pagelist_high_fraction`: the lists of all CPUs together are this part of the zone; 0: as `per_cpu_high` says.
+    /// `vm.percpu_pagelist_high_fraction`: the lists of all CPUs together are this part of the zone; 0: by
+    /// `per_cpu_high`.
     pub high_fraction: u64,
     /// Blocks up to order 3 and huge pages have per-CPU lists too (5.13 and later).
     pub per_cpu_orders: bool,
@@ -51,7 +52,7 @@ pub struct Rules {
     pub avoid_fragmentation: bool,
     /// Which requests take the free rest of a pageblock of another type.
     pub steal_policy: StealPolicy,
-    /// What is left of a block of another type that one page is taken of stays with that type (6.10 and later).
+    /// The rest of a block of another type from which one page is taken stays with that type (6.10 and later).
     pub no_whole_block_steal: bool,
     /// `vm.watermark_boost_factor`, hundredths of a percent; 0 before 5.0.
     pub watermark_boost_factor: u64,
@@ -63,7 +64,7 @@ pub struct Rules {
     pub min_free_limit_kb: u64,
     /// Huge pages are on: they raise the default of `vm.min_free_kbytes`.
     pub transparent_hugepage: bool,
-    /// Movable zones are no low memory and have marks of their own (6.12 and later).
+    /// Movable zones are not low memory and have marks of their own (6.12 and later).
     pub movable_excluded_from_lowmem: bool,
     /// A request for a block does not count blocks that are too small for it, against a mark that is halved at each order
     /// (before 4.4); later there only has to be one block.

@@ -17,11 +17,11 @@ pub struct Marks {
     pub low: u64,
     /// Above it kswapd sleeps.
     pub high: u64,
-    /// What kswapd aims at when pages are promoted from slower memory.
+    /// Target of kswapd when pages are promoted from slower memory.
     pub promo: u64,
 }
 
-/// What a request may take beyond the watermark.
+/// Reserves below the watermark that a request may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reserves {
     /// Half of the mark (`__GFP_HIGH`).
@@ -35,11 +35,11 @@ const MIN_FREE_KB: u64 = 128;
 const KB_SHIFT: u32 = PAGE_SHIFT - 10;
 /// Parts of which `watermark_scale_factor` and `watermark_boost_factor` are.
 const FACTOR_PARTS: u64 = 10_000;
-/// Marks of a movable zone that is apart: a thousandth of it within these.
+/// Marks of a movable zone excluded from lowmem: a thousandth of it within these.
 const MOVABLE_MIN: (u64, u64) = (32, 128);
 /// Marks stay below this, more than any machine has: so sums of marks of all zones never overflow.
 const MOST_PAGES: u64 = 1 << 48;
-/// Pageblocks that huge pages want free per zone: two, and one for each pair of three types.
+/// Pageblocks that huge pages need free per zone: two, and one for each pair of three types.
 const HUGE_BLOCKS: u64 = 2 + 3 * 3;
 
 /// Sets watermarks and reserves of all zones.
@@ -112,7 +112,7 @@ impl Zone {
     }
 }
 
-/// What is left without the free blocks of an order, and the mark that it has to exceed; `None`: it does not.
+/// Free pages without the blocks of an order, and the mark to exceed; `None`: they do not exceed it.
 fn less_an_order(left: i64, mark: i64, order: u32, blocks: i64) -> Option<(i64, i64)> {
     let (left, mark) = (left - (blocks << order), mark >> 1);
     (left > mark).then_some((left, mark))
@@ -139,9 +139,9 @@ mod tests {
         assert!((2000..2048).contains(&min(&rules)), "{}", min(&rules));
         let set = Rules { min_free_kbytes: Some(40_000), ..rules };
         assert!((9997..=10_000).contains(&min(&set)));
-        // Huge pages want 11 pageblocks in each of three zones.
+        // Huge pages need 11 pageblocks in each of three zones.
         assert!((11 * 512 * 3 - 3..=11 * 512 * 3).contains(&min(&Rules::V6_1)));
-        // A machine of 1 TiB meets the limit of 4.13; its square root is 128 MiB.
+        // A machine of 1 TiB reaches the limit of 4.13; its square root is 128 MiB.
         let limits = [Rules::V4_13, Rules::V6_1].map(|rules| Rules { transparent_hugepage: false, ..rules });
         let min = limits.map(|rules| zones(1 << 28, &rules).iter().map(|zone| zone.marks.min).sum::<u64>());
         assert!((16_382..=16_384).contains(&min[0]) && (32_400..32_768).contains(&min[1]), "{min:?}");
@@ -173,7 +173,7 @@ mod tests {
         assert!(!ok(1050, ZoneKind::Normal, none) && ok(1051, ZoneKind::Normal, none));
         let urgent = Reserves { high: true, harder: true };
         assert!(!ok(375, ZoneKind::Dma32, urgent) && ok(376, ZoneKind::Dma32, urgent));
-        // No block of the order, whatever is free.
+        // No block of the order, with any number of free pages.
         assert!(!zone.watermark_ok(1, 0, 1_000_000, ZoneKind::Dma32, none));
     }
 

@@ -9,7 +9,7 @@ use crate::frame::{List, ZONES, ZoneKind};
 use crate::hw::{Machine, Node};
 use std::ops::Range;
 
-/// log2 of the pages of the largest block that any kernel has; which one has which is said by
+/// log2 of the pages of the largest block that any kernel has; that of a kernel is
 /// [`Rules::max_order`](super::Rules::max_order).
 pub const MAX_ORDER: u32 = 13;
 /// log2 of the pages of a huge page of x86-64; processes have no others.
@@ -36,13 +36,13 @@ pub struct Zone {
     pub by_order: bool,
     /// Pages that all marks are raised by.
     pub boost: u64,
-    /// They have just been raised, of which kswapd is to hear (`ZONE_BOOSTED_WATERMARK`).
+    /// They have just been raised, so kswapd is to be woken (`ZONE_BOOSTED_WATERMARK`).
     pub boosted: bool,
     /// kswapd works for it: CPUs keep few of its pages for themselves (`ZONE_RECLAIM_ACTIVE`, 5.14 and later).
     pub reclaim_active: bool,
     /// An allocation has found it below its high mark, and no return of pages since has found it above (6.7 and later).
     pub below_high: bool,
-    /// How often pages have come back to the free lists.
+    /// Number of frees to the free lists.
     pub returned: u64,
     /// Pages kept from requests that could have used a higher kind, by that kind.
     pub lowmem_reserve: [u64; ZONES],
@@ -116,7 +116,7 @@ pub(super) fn managed_ranges(machine: &Machine, zone: &Zone) -> Vec<Range<u64>> 
     ranges
 }
 
-/// What two ranges share; empty ranges have equal ends.
+/// Intersection of two ranges; empty ranges have equal ends.
 fn intersection(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     let start = a.start.max(b.start);
     start..a.end.min(b.end).max(start)

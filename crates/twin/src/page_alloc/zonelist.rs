@@ -21,7 +21,7 @@ pub(super) fn of_machine(machine: &Machine, zones: &[Zone], spread: NodeOrder) -
     lists.into_iter().map(|list| list.into_iter().filter(managed).collect()).collect()
 }
 
-/// Nodes with memory, best first, and the load they get by it.
+/// Nodes with memory, best first, and the load that this adds to them.
 fn node_order(machine: &Machine, local: usize, has_memory: &[bool], load: &mut [u64], spread: NodeOrder) -> Vec<usize> {
     let nodes = machine.nodes.len();
     let has_cpus: Vec<bool> = (0..nodes).map(|node| machine.cpus.iter().any(|cpu| cpu.node as usize == node)).collect();

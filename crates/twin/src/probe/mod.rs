@@ -1,7 +1,7 @@
 //! The tracepoints: the one place where events leave the simulated kernel.
 //!
-//! A mechanism asks [`Probe::on`] before it builds an event, so an event nobody wants costs one test. Events wait in
-//! a buffer until the end of an epoch, when [`Probe::drain`] gives them to a sink in order of (time, CPU, sequence).
+//! A mechanism calls [`Probe::on`] before it builds an event, so a disabled event costs one test. Events wait in a
+//! buffer until the end of an epoch, when [`Probe::drain`] gives them to a sink in order of (time, CPU, sequence).
 //! Values are stored as the slots of the vocabulary; characters they refer to are stored behind them.
 
 use crate::time::Ns;
@@ -29,7 +29,7 @@ pub struct Probe {
     values: Vec<u64>,
     /// Characters of all waiting events.
     text: Vec<u8>,
-    /// Events given out whose values and characters are still there.
+    /// Events already drained whose values and characters are still stored.
     gone: usize,
     written: u64,
     /// Events whose time has not been spent yet.
@@ -76,8 +76,9 @@ impl Probe {
         self.era = era;
     }
 
-    /// Events are those of a kernel that reclaims zones, without what later ones say. Kernels 3.6 to 4.19 reclaim by node here
-    /// and write events of 3.5, so what a reclaim of a zone would say is said of the highest that it may take pages of.
+    /// Events are those of a kernel that reclaims zones, without the fields of later ones. Kernels 3.6 to 4.19 reclaim
+    /// by node here and write events of 3.5, so events of a zone's reclaim name the highest zone from which pages may
+    /// be reclaimed.
     pub(crate) fn old_events(&self) -> bool {
         self.era <= Era::V3_5
     }
@@ -89,7 +90,7 @@ impl Probe {
         (text, field)
     }
 
-    /// True if events of this kind are wanted.
+    /// True if events of this kind are enabled.
     #[inline(always)]
     pub fn on(&self, kind: Kind) -> bool {
         self.enabled[kind as usize]
@@ -114,7 +115,7 @@ impl Probe {
         self.unpaid += 1;
     }
 
-    /// Events written since it was asked last, whose time the CPU that wrote them has to spend.
+    /// Events written since the last call; the CPU that wrote them spends their time.
     #[inline]
     pub(crate) fn take_unpaid(&mut self) -> u64 {
         std::mem::take(&mut self.unpaid)
@@ -159,8 +160,8 @@ impl Probe {
                 fields: Fields::Text(&slots),
             });
         }
-        // What is left moves to the front once more events are gone than wait: a buffer in which something always waits stays
-        // small, and moving costs no more than giving out did.
+        // The rest moves to the front once more events are drained than wait: the buffer stays small even if it is
+        // never empty, and moving costs no more than draining.
         self.gone += due;
         if self.gone >= self.waiting.len() {
             self.gone = 0;
@@ -168,7 +169,7 @@ impl Probe {
         }
     }
 
-    /// Drops the values and characters of events that are gone.
+    /// Drops the values and characters of drained events.
     fn close_up(&mut self) {
         let (mut values, mut text) = (Vec::new(), Vec::new());
         for event in &mut self.waiting {
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_is_not_written() {
+    fn disabled_events_are_not_written() {
         let mut probe = Probe::off();
         assert!(!probe.on(Kind::PurgeVmapAreaLazy));
         probe.write(1, 0, Task::default(), &PurgeVmapAreaLazy { start: 0, end: 0, num_purged: 0 }, b"");

@@ -1,13 +1,13 @@
 //! `/proc/vmstat`, `/proc/buddyinfo`, `nodeN/vmstat` and `nodeN/numastat` as text: `vmstat_start`, `node_read_vmstat`,
 //! `node_read_numastat`.
 //!
-//! Reading changes counters in design D, as it folds them, and always costs what it touches ([`ReadCost`]). Rows of
-//! counters that no mechanism keeps are not there: a 0 would say that nothing happened. Checked against the row names of kernels 6.1 and 6.18
-//! (`tests/zoneinfo.rs`).
+//! Reading changes counters in design D, as it folds them, and always costs the words and lines that it reads
+//! ([`ReadCost`]). Rows of counters that no mechanism keeps are absent: a 0 would mean that nothing happened. Checked
+//! against the row names of kernels 6.1 and 6.18 (`tests/zoneinfo.rs`).
 
 use crate::frame::ZoneKind;
 use crate::page_alloc::PageAllocator;
-use crate::vmstat::{File, NUMA_ITEMS, NumaItem, ReadCost, VmStat, ZoneItem};
+use crate::vmstat::{File, NUMA_ITEMS, NumaItem, ReadCost, VmStat, ZoneItem, dialect};
 use std::fmt::Write;
 
 /// Value of a NUMA row; `None` if the row is another.
@@ -16,7 +16,7 @@ pub(super) fn numa_row(name: &str, numa: &[u64; NUMA_ITEMS]) -> Option<u64> {
 }
 
 impl VmStat {
-    /// Value of a row of one zone that is no NUMA row.
+    /// Value of a row of one zone that is not a NUMA row.
     pub(super) fn zone_row(&self, alloc: &PageAllocator, zone: usize, name: &str) -> u64 {
         match name {
             "nr_free_pages" => self.plain(zone, ZoneItem::FreePages),
@@ -83,7 +83,7 @@ impl VmStat {
         let limits = ["nr_dirty_threshold", "nr_dirty_background_threshold"];
         // Inodes are modelled where zones are reclaimed, whose kernels have no rows of nodes.
         if name.ends_with("inodesteal") {
-            return self.rules.dialect.node_rows().next().is_none();
+            return dialect::node_rows(self.rules.dialect).next().is_none();
         }
         numa || name.starts_with("pgalloc_")
             || alloc.dirty_limits.is_some() && limits.contains(&name)
@@ -99,7 +99,11 @@ impl VmStat {
     /// True if a row of a statistics file shows a counter at all, kept or not.
     pub fn is_counter(&self, name: &str) -> bool {
         let dialect = self.rules.dialect;
-        dialect.zone_rows().into_iter().chain(dialect.node_rows()).chain(dialect.other_rows()).any(|row| row == name)
+        dialect::zone_rows(dialect)
+            .into_iter()
+            .chain(dialect::node_rows(dialect))
+            .chain(dialect::other_rows(dialect))
+            .any(|row| row == name)
     }
 
     /// NUMA counters of a node as its files show them.
@@ -140,13 +144,13 @@ impl VmStat {
     pub fn node_vmstat_text(&mut self, node: usize, alloc: &PageAllocator) -> (String, ReadCost) {
         let (mut text, mut cost) = (String::new(), ReadCost::default());
         let numa = self.node_numa(node, alloc, &mut cost);
-        for name in self.kept(alloc, self.rules.dialect.zone_rows(), &mut cost) {
+        for name in self.kept(alloc, dialect::zone_rows(self.rules.dialect), &mut cost) {
             let zones = self.populated.iter().filter(|&&zone| alloc.zones[zone].node == node);
             let known = numa_row(name, &numa).or_else(|| self.pages.node_row(Some(node), name));
             let value = known.unwrap_or_else(|| zones.map(|&zone| self.zone_row(alloc, zone, name)).sum());
             let _ = writeln!(text, "{name} {value}");
         }
-        for name in self.kept(alloc, self.rules.dialect.node_rows(), &mut cost) {
+        for name in self.kept(alloc, dialect::node_rows(self.rules.dialect), &mut cost) {
             let _ = writeln!(text, "{name} {}", self.node_row(Some(node), name));
         }
         (text, cost)
@@ -157,7 +161,7 @@ impl VmStat {
         let (mut text, mut cost) = (String::new(), ReadCost::default());
         self.numa.before_read(File::Vmstat, &self.populated, &self.online_list, &mut cost);
         let numa = self.numa.system(&mut cost);
-        for name in self.kept(alloc, self.rules.dialect.zone_rows(), &mut cost) {
+        for name in self.kept(alloc, dialect::zone_rows(self.rules.dialect), &mut cost) {
             let value = match name {
                 "nr_free_pages" => self.zone.system(ZoneItem::FreePages as usize).max(0) as u64,
                 _ => numa_row(name, &numa)
@@ -166,10 +170,10 @@ impl VmStat {
             };
             let _ = writeln!(text, "{name} {value}");
         }
-        for name in self.kept(alloc, self.rules.dialect.node_rows(), &mut cost) {
+        for name in self.kept(alloc, dialect::node_rows(self.rules.dialect), &mut cost) {
             let _ = writeln!(text, "{name} {}", self.node_row(None, name));
         }
-        for name in self.kept(alloc, self.rules.dialect.other_rows(), &mut cost) {
+        for name in self.kept(alloc, dialect::other_rows(self.rules.dialect), &mut cost) {
             let _ = writeln!(text, "{name} {}", self.other_row(alloc, name));
         }
         (text, cost)

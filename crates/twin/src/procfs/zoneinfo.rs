@@ -7,7 +7,7 @@
 use super::vmstat::numa_row;
 use crate::frame::ZONES;
 use crate::page_alloc::{PageAllocator, Zone};
-use crate::vmstat::{Dialect, File, ReadCost, VmStat};
+use crate::vmstat::{Dialect, File, ReadCost, VmStat, dialect};
 use std::fmt::Write;
 
 impl VmStat {
@@ -16,12 +16,14 @@ impl VmStat {
         let (mut text, mut cost) = (String::new(), ReadCost::default());
         self.numa.before_read(File::Zoneinfo, &self.populated, &self.online_list, &mut cost);
         let (dialect, mut last_node) = (self.rules.dialect, None);
-        for (number, zone) in alloc.zones.iter().enumerate().filter(|(number, _)| number % ZONES < dialect.zones()) {
+        for (number, zone) in
+            alloc.zones.iter().enumerate().filter(|(number, _)| number % ZONES < dialect::zones(dialect))
+        {
             let _ = writeln!(text, "Node {}, zone {:>8}", zone.node, zone.kind.name());
             if zone.populated() && last_node != Some(zone.node) {
                 last_node = Some(zone.node);
                 text.push_str("  per-node stats\n");
-                let shown = self.kept(alloc, dialect.node_rows(), &mut cost).into_iter();
+                let shown = self.kept(alloc, dialect::node_rows(dialect), &mut cost).into_iter();
                 shown.for_each(|name| row(&mut text, name, self.node_row(Some(zone.node), name)));
             }
             self.print_sizes(&mut text, number, zone);
@@ -29,7 +31,7 @@ impl VmStat {
                 continue;
             }
             let numa = self.numa.zone(number, &self.online_list, &mut cost);
-            let rows = dialect.zone_rows().into_iter().filter(|name| !self.is_known_by_node(name));
+            let rows = dialect::zone_rows(dialect).into_iter().filter(|name| !self.is_known_by_node(name));
             for name in self.kept(alloc, rows, &mut cost) {
                 row(&mut text, name, numa_row(name, &numa).unwrap_or_else(|| self.zone_row(alloc, number, name)));
             }
@@ -37,7 +39,7 @@ impl VmStat {
             // The page lists of CPUs are theirs; the design of the NUMA counters changes nothing about that.
             cost.cpu_lines += self.online_list.len() as u64;
             let _ = writeln!(text, "  start_pfn:           {}", zone.start_pfn);
-            cost.absent_rows += 1 + u64::from(matches!(dialect, Dialect::V4_13 | Dialect::Series));
+            cost.absent_rows += 1 + u64::from(matches!(dialect, Dialect::V4_13 | Dialect::V4_14));
         }
         (text, cost)
     }
@@ -60,7 +62,7 @@ impl VmStat {
         line("present", zone.present, true);
         line("managed", zone.managed, true);
         line("cma", 0, new);
-        let reserve: Vec<String> = zone.lowmem_reserve[..dialect.zones()].iter().map(u64::to_string).collect();
+        let reserve: Vec<String> = zone.lowmem_reserve[..dialect::zones(dialect)].iter().map(u64::to_string).collect();
         let _ = writeln!(text, "        protection: ({})", reserve.join(", "));
     }
 

@@ -1,15 +1,15 @@
 //! Balancing load: `rebalance_domains`, `newidle_balance`, `load_balance`, `should_we_balance`, `find_busiest_queue`,
 //! `detach_tasks`, `can_migrate_task`, `need_active_balance`, `migrate_degrades_locality`; 6.1.
 //!
-//! Two domains, the CPUs of a node and all nodes; how uneven they are is in [`imbalance`](crate::sched::imbalance). A CPU that
-//! has become idle balances at the next tick. Not modelled: domains of cores and of nodes at several distances, what limits
-//! newly idle balancing (`avg_idle`), serialisation, tasks of other classes, pinned tasks as a reason of their own; of the
-//! two hooks of 3.13 what is off by default. Whether a move between nodes is good for a task's memory is
-//! answered by NUMA balancing ([`Hooks`]). Checked by `numa/task_migrate_tests.rs`.
+//! Two domains, the CPUs of a node and all nodes; their imbalance is in [`imbalance`](crate::sched::imbalance). A CPU
+//! that has become idle balances at the next tick. Not modelled: domains of cores and of nodes at several distances,
+//! the limit of newly idle balancing (`avg_idle`), serialisation, tasks of other classes, pinned tasks as a reason of
+//! their own; the part of 3.13's two hooks that is off by default. Whether a move between nodes is good for a task's
+//! memory is answered by NUMA balancing ([`Hooks`]). Checked by `numa/task_migrate_tests.rs`.
 
 use super::RunQueues;
 use super::imbalance::{CpuIdle, Fbq, Group, Imbalance, LOAD, Shape, find_busiest_group};
-use crate::probe::{Probe, Task as Who};
+use crate::probe::{Probe, Task as TaskIds};
 use crate::time::Ns;
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
@@ -30,7 +30,7 @@ pub(crate) enum Level {
     Machine,
 }
 
-/// What a CPU remembers of a domain.
+/// State of a CPU for a domain.
 #[derive(Clone, Copy, Debug, Default)]
 struct Domain {
     /// Jiffies of the last attempt.
@@ -41,7 +41,7 @@ struct Domain {
     failed: u32,
 }
 
-/// What balancing remembers.
+/// State of balancing.
 #[derive(Clone, Debug)]
 pub(crate) struct Balancer {
     /// By CPU, then level.
@@ -50,7 +50,7 @@ pub(crate) struct Balancer {
     idle: Vec<bool>,
 }
 
-/// What a kernel's balancing goes by.
+/// Rules of a kernel's balancing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BalanceRules {
     /// Ticks per second.
@@ -71,7 +71,7 @@ impl BalanceRules {
     }
 }
 
-/// A task as balancing sees it.
+/// A task, for balancing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BalanceTask {
     pub pid: i32,
@@ -92,7 +92,7 @@ pub(crate) struct NodeMove<'a> {
     pub idle: bool,
 }
 
-/// What NUMA balancing knows of the tasks: the hooks that it fills.
+/// Hooks of NUMA balancing: its knowledge of the tasks.
 pub(crate) struct Hooks<'a> {
     pub rules: BalanceRules,
     /// By node: its CPUs.
@@ -103,7 +103,7 @@ pub(crate) struct Hooks<'a> {
     pub locality: &'a dyn Fn(&NodeMove<'_>) -> Locality,
 }
 
-/// What a move between nodes does to a task's memory.
+/// Effect of a move between nodes on a task's locality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Locality {
     Improves,
@@ -129,12 +129,12 @@ impl Balancer {
         Balancer { domains: vec![Default::default(); cpus], idle: vec![true; cpus] }
     }
 
-    /// A tick of a CPU is over: what it has tried belongs to the time before.
+    /// A tick of a CPU is over: its attempts are in the past.
     pub(crate) fn ticked(&mut self, cpu: u32, queues: &RunQueues) {
         self.idle[cpu as usize] = queues.len(cpu) == 0;
     }
 
-    /// The tasks that a CPU pulls now in a domain, if that is due. `online` says which CPUs are.
+    /// The tasks that a CPU pulls now in a domain, if that is due. `online` is true for online CPUs.
     pub(crate) fn balance(
         &mut self,
         (cpu, level): (u32, Level),
@@ -224,7 +224,7 @@ impl Attempt<'_> {
         let goes = matches!(imbalance, Imbalance::Tasks(_)) || by_load;
         let tries = self.failed > self.nice_tries() + 2;
         if tasks.is_empty() && self.idle != CpuIdle::Newly && goes && tries {
-            // Even the running one goes.
+            // Even the running one is moved.
             tasks.extend(queues.running(from).filter(|&task| (self.numa.may_run_on)(task, self.cpu)));
         }
         Some(tasks)
@@ -343,6 +343,6 @@ impl Attempt<'_> {
             preferred_nid: of.preferred_nid.map_or(-1, |nid| nid as i32),
             pulled,
         };
-        probe.write(self.now, self.cpu, Who::default(), &event, b"");
+        probe.write(self.now, self.cpu, TaskIds::default(), &event, b"");
     }
 }

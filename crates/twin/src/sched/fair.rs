@@ -1,13 +1,14 @@
-//! What threads of the kernel get of a CPU that they share: `place_entity`, `check_preempt_wakeup` and
-//! `check_preempt_tick` of CFS (before 6.6), `pick_eevdf` and `update_deadline` of EEVDF (since), where all weigh the same.
+//! CPU shares of kernel threads that share a CPU with others: `place_entity`, `check_preempt_wakeup` and
+//! `check_preempt_tick` of CFS (before 6.6), `pick_eevdf` and `update_deadline` of EEVDF (since), where all weigh the
+//! same.
 //!
-//! Virtual runtimes are relative to those of the CPU's other threads. A thread that wakes is placed at their minimum, under
-//! CFS half a period before it, and preempts the running thread if it is far enough behind; under EEVDF only once that has
-//! had a slice. At a tick, or after a worker has run, the thread with the least runtime runs, if the running one has had
-//! its slice.
-//! Not modelled: weights, groups, lag that is kept, the mean instead of the least where a thread wakes among several, and threads
-//! of the workload among themselves, which take turns of equal length ([`super`]). Checked by tests here and by when kswapd
-//! begins, stops and goes on in guests of reclaim-one-reader (docs/model/reclaim.md).
+//! Virtual runtimes are relative to those of the CPU's other threads. A thread that wakes is placed at their minimum,
+//! under CFS half a period before it, and preempts the running thread if it is far enough behind; under EEVDF only
+//! after that has used a slice. At a tick, or after a worker has run, the thread with the least runtime runs, if the
+//! running one has used its slice. Not modelled: weights, groups, lag that is kept, the mean instead of the least where
+//! a thread wakes among several, and threads of the workload among themselves, which take turns of equal length
+//! ([`super`]). Checked by tests here and by when kswapd begins, stops and continues in guests of reclaim-one-reader
+//! (docs/model/reclaim.md).
 
 use crate::time::Ps;
 use std::collections::VecDeque;
@@ -18,13 +19,13 @@ const MS: Ps = 1_000_000_000;
 /// Rules of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FairRules {
-    /// What a thread that wakes has to its credit.
+    /// Credit of a thread that wakes.
     credit: Ps,
     /// Time in which each thread of a CPU is to run once.
     period: Ps,
     /// Least slice.
     least: Ps,
-    /// How far behind a thread that wakes has to be; `None`: it waits until who runs has had a slice.
+    /// Lag at which a thread that wakes preempts; `None`: it waits until the running thread has used a slice.
     behind: Option<Ps>,
 }
 
@@ -55,13 +56,13 @@ fn factor(cpus: usize) -> Ps {
 #[derive(Clone, Debug)]
 pub(super) struct Fair {
     rules: FairRules,
-    /// Threads of the kernel.
+    /// Kernel threads.
     kernel: Range<usize>,
     /// By thread: its time, and the CPU that this is to be compared on.
     times: Vec<(Ps, u32)>,
     /// By CPU: where its threads are at least.
     floors: Vec<Ps>,
-    /// By CPU: who ran last, and its time when it began.
+    /// By CPU: last thread, and its runtime when it began.
     since: Vec<Option<(usize, Ps)>>,
 }
 
@@ -72,7 +73,7 @@ impl Fair {
         Fair { rules, kernel, times, floors: vec![rules.credit; cpus], since: vec![None; cpus] }
     }
 
-    /// True if a thread of the kernel shares a CPU with others.
+    /// True if a kernel thread shares a CPU with others.
     pub(super) fn decides(&self, queue: &VecDeque<usize>, more: Option<usize>) -> bool {
         queue.iter().copied().chain(more).any(|thread| self.kernel.contains(&thread))
     }
@@ -89,19 +90,19 @@ impl Fair {
         self.raise(cpu, queue);
     }
 
-    /// Where a CPU's threads are at least does not go back.
+    /// The minimum runtime of a CPU's threads never decreases.
     fn raise(&mut self, cpu: u32, queue: &VecDeque<usize>) {
         let least = queue.iter().filter_map(|&thread| self.time(cpu, thread)).min();
         let floor = &mut self.floors[cpu as usize];
         *floor = least.map_or(*floor, |least| least.max(*floor));
     }
 
-    /// A thread's time on a CPU, if it has had any there.
+    /// A thread's time on a CPU, if it has run there.
     fn time(&self, cpu: u32, thread: usize) -> Option<Ps> {
         self.times.get(thread).filter(|(_, of)| *of == cpu).map(|(time, _)| *time)
     }
 
-    /// What a thread has had of its slice.
+    /// Used part of a thread's slice.
     fn had(&self, cpu: u32, thread: usize) -> Ps {
         let begun = self.since[cpu as usize].filter(|(last, _)| *last == thread);
         begun.zip(self.time(cpu, thread)).map_or(0, |((_, begun), now)| now.saturating_sub(begun))
@@ -125,7 +126,7 @@ impl Fair {
         }
     }
 
-    /// Whether who runs has had its slice.
+    /// True if the running thread has used its slice.
     pub(super) fn slice_ends(&self, cpu: u32, queue: &VecDeque<usize>) -> bool {
         queue.front().is_some_and(|&thread| self.had(cpu, thread) >= self.rules.slice(queue.len()))
     }
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn kswapd_takes_the_cpu_and_gives_it_back_at_the_tick_after_its_slice() {
+    fn kswapd_preempts_and_yields_at_the_tick_after_its_slice() {
         let mut queues = woken(FairRules::cfs(1));
         assert_eq!(queues.running(0), Some(KSWAPD));
         // Half of 6 ms each.
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_ends_the_turn_of_who_has_had_more_than_the_others() {
+    fn a_worker_ends_the_turn_of_the_thread_with_the_most_runtime() {
         for (ran, runs) in [(2 * MS, KSWAPD), (4 * MS, READER)] {
             let mut queues = woken(FairRules::cfs(1));
             queues.ran(0, KSWAPD, ran);
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn since_6_6_who_has_just_begun_keeps_the_cpu() {
+    fn since_6_6_a_thread_that_has_just_begun_keeps_the_cpu() {
         let mut queues = woken(FairRules::eevdf(8));
         assert_eq!(queues.running(0), Some(KSWAPD));
         queues.ran(0, KSWAPD, MS);

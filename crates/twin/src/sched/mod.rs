@@ -1,11 +1,10 @@
-//! Which CPU a thread runs on, and when.
+//! Choice of CPUs for threads, and their time slices.
 //!
 //! Models the choice at fork (`find_idlest_group`, `find_idlest_cpu`) as the least loaded allowed CPU, of the least
-//! loaded node, whose core is idle; and time slices of equal length, in turn, but where a thread of the kernel shares the
-//! CPU ([`fair`]). With NUMA balancing a thread goes on to
-//! where its memory is (`numa/task_migrate.rs`), wakes on an idle CPU of its node, and idle CPUs pull waiting threads
-//! ([`balance`]); without it a thread stays where it began until its CPU stops. Not modelled: priorities, the cost of a
-//! switch. Checked by tests here.
+//! loaded node, whose core is idle; and time slices of equal length, in turn, except where a kernel thread shares the
+//! CPU ([`fair`]). With NUMA balancing a thread moves to the node of its memory (`numa/task_migrate.rs`), wakes on an
+//! idle CPU of its node, and idle CPUs pull waiting threads ([`balance`]); without it a thread stays on its first CPU
+//! until that goes offline. Not modelled: priorities, the cost of a switch. Checked by tests here.
 
 mod balance;
 mod fair;
@@ -27,7 +26,7 @@ pub(crate) struct RunQueues {
     /// Threads placed on each CPU, those that sleep included.
     placed: Vec<u32>,
     siblings: Vec<Vec<u32>>,
-    /// Who has had how much, where that decides.
+    /// Runtimes of threads, where rules use them.
     fair: Option<Fair>,
 }
 
@@ -43,7 +42,7 @@ impl RunQueues {
         }
     }
 
-    /// Lets threads of the kernel, by their numbers, share CPUs by the rules of a scheduler.
+    /// Kernel threads, by their numbers, share CPUs by the rules of a scheduler.
     pub(crate) fn share_fairly(&mut self, rules: FairRules, kernel: Range<usize>) {
         self.fair = Some(Fair::new(rules, kernel, self.queues.len()));
     }
@@ -71,13 +70,13 @@ impl RunQueues {
         Some(cpu)
     }
 
-    /// A thread leaves its CPU for good.
+    /// A thread leaves its CPU.
     pub(crate) fn leave(&mut self, cpu: u32) {
         let placed = &mut self.placed[cpu as usize];
         *placed = placed.saturating_sub(1);
     }
 
-    /// A thread wants to run on its CPU. True if the CPU was idle.
+    /// A thread becomes runnable on its CPU. True if the CPU was idle.
     pub(crate) fn enqueue(&mut self, cpu: u32, thread: usize) -> bool {
         let queue = &mut self.queues[cpu as usize];
         let fair = self.fair.as_mut().filter(|fair| fair.decides(queue, Some(thread)));
@@ -88,12 +87,12 @@ impl RunQueues {
         queue.len() == 1
     }
 
-    /// True if rules say when a thread of the kernel that wakes runs.
+    /// True if rules decide when a kernel thread that wakes runs.
     pub(crate) fn is_fair(&self) -> bool {
         self.fair.is_some()
     }
 
-    /// A thread that has slept wants to run, and takes its CPU at once, unless rules say when. True if that was idle.
+    /// A thread wakes up and runs on its CPU at once, unless rules decide when. True if the CPU was idle.
     pub(crate) fn enqueue_first(&mut self, cpu: u32, thread: usize) -> bool {
         if self.fair.is_some() {
             return self.enqueue(cpu, thread);
@@ -103,7 +102,7 @@ impl RunQueues {
         queue.len() == 1
     }
 
-    /// A thread no longer wants to run. True if its CPU is idle now.
+    /// A thread is no longer runnable. True if its CPU is idle now.
     pub(crate) fn dequeue(&mut self, cpu: u32, thread: usize) -> bool {
         let queue = &mut self.queues[cpu as usize];
         let before = queue.len();
@@ -154,12 +153,12 @@ impl RunQueues {
         one.into_iter().for_each(|thread| self.queues[b as usize].push_front(thread));
     }
 
-    /// Threads that want to run on a CPU.
+    /// Runnable threads of a CPU.
     pub(crate) fn len(&self, cpu: u32) -> usize {
         self.queues[cpu as usize].len()
     }
 
-    /// A tick: the next thread runs, if the running one has had its slice.
+    /// A tick: the next thread runs, if the running one has used its slice.
     pub(crate) fn rotate(&mut self, cpu: u32) {
         let queue = &mut self.queues[cpu as usize];
         if queue.len() < 2 {
@@ -172,7 +171,7 @@ impl RunQueues {
         }
     }
 
-    /// A worker of the kernel has had a CPU for a moment: who is to run is decided again.
+    /// A kernel worker has used a CPU briefly: the next thread is picked again.
     pub(crate) fn reschedule(&mut self, cpu: u32) {
         let queue = &self.queues[cpu as usize];
         if self.fair.as_ref().is_some_and(|fair| fair.decides(queue, None) && fair.yields(cpu, queue)) {

@@ -1,14 +1,14 @@
-//! Whether two runs gave the same events and counters, and if not, where they first differed.
+//! Comparison of the events and counters of two runs, with the place of the first difference.
 //!
-//! Each thing that leaves the twin is mixed into a rolling hash. The first run keeps the hash after each of them (the
-//! first [`KEPT`]; of what comes later only the last), the second run compares as it goes.
+//! Each event and counter row that leaves the twin is mixed into a rolling hash. The first run keeps the hash after
+//! each of them (the first [`KEPT`]; of later ones only the last), and the second run compares with it.
 
 use mmtwin_event::{CounterRow, Event, Fields, Kind, Sink, Source, Task};
 
 /// Hashes kept one by one, 8 bytes each.
 const KEPT: usize = 1 << 22;
 
-/// What one run gave.
+/// Result of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
     hashes: Vec<u64>,
@@ -22,14 +22,14 @@ pub struct Digest {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Difference {
     /// This event or row of the second run was not in the first at this place, counted from 1.
-    #[error("the runs differ at number {number}: the second run gives {what}, the first something else")]
+    #[error("the runs differ at number {number}: the second run has {what}, the first does not")]
     At {
         /// Place in the stream.
         number: u64,
         /// The event or row of the second run.
         what: String,
     },
-    /// The first run gave more.
+    /// The first run has more.
     #[error("the second run ends after {second} events and rows of counters, the first after {first}")]
     Shorter {
         /// Things of the first run.
@@ -51,7 +51,7 @@ pub struct Hashing<'s> {
 }
 
 impl<'s> Hashing<'s> {
-    /// Hashes what goes to `sink`.
+    /// Hashes all data that is passed to `sink`.
     pub fn new(sink: &'s mut dyn Sink, first: Option<Digest>) -> Hashing<'s> {
         Hashing { sink, digest: Digest::default(), first, difference: None }
     }

@@ -1,6 +1,6 @@
-//! What is to happen later, in order of (time, CPU, sequence).
+//! Timers, in order of (time, CPU, sequence).
 //!
-//! A binary heap: with some hundred pending timers any queue costs less than what a timer does. The sequence number
+//! A binary heap: with some hundred pending timers any queue costs less than the work of a timer. The sequence number
 //! makes the order total, so that equal times never depend on the heap's inner order.
 
 use super::Ns;
@@ -16,12 +16,12 @@ pub struct Timer<T> {
     pub cpu: u32,
     /// How many timers were set before it.
     pub seq: u64,
-    /// What.
+    /// The work to do.
     pub what: T,
 }
 
 impl<T: Eq> Ord for Timer<T> {
-    /// The next one is the greatest, as [`BinaryHeap`] wants it.
+    /// The next timer compares greatest, as [`BinaryHeap`] is a max-heap.
     fn cmp(&self, other: &Timer<T>) -> Ordering {
         (other.at, other.cpu, other.seq).cmp(&(self.at, self.cpu, self.seq))
     }

@@ -1,4 +1,4 @@
-//! Work that is done while virtual time stands nearly still: a run that does so for ever is an error of the twin.
+//! Work that is done while virtual time hardly advances: an endless run of this kind is an error of the twin.
 //!
 //! Steps are counted, not wall time, so that the same run is stopped at the same place on every machine.
 
@@ -10,7 +10,7 @@ const WINDOW: Ps = 1_000_000;
 const MOST_STEPS: u64 = 1_000_000;
 const STEPS_EACH: u64 = 1000;
 
-/// Counts work that is done while virtual time stands nearly still.
+/// Counts work that is done while virtual time hardly advances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     since: Ps,
@@ -19,7 +19,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// For a run of so many CPUs and threads.
+    /// For a run of this many CPUs and threads.
     pub(crate) fn new(cpus: usize, threads: usize) -> Watch {
         Watch { since: 0, steps: 0, most: MOST_STEPS + STEPS_EACH * (cpus + threads) as u64 }
     }

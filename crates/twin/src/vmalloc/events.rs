@@ -1,8 +1,9 @@
 //! The stress tests as single events: every area, every operation on a contended line.
 //!
-//! Models the same as [`rates`](crate::vmalloc::rates), without rates: lines are first-come-first-served servers, areas come out
-//! of the address space and go back to it with its pools, the count is the sum of what was added and subtracted.
-//! Trace events are written here. Times are picoseconds inside, so that service times of some nanoseconds do not round.
+//! Models the same as [`rates`](crate::vmalloc::rates), without rates: lines are first-come-first-served servers, areas
+//! are taken from the address space and returned to it through its pools, the count is the sum of what was added and
+//! subtracted. Trace events are written here. Times are picoseconds inside, so that service times of some nanoseconds
+//! do not round.
 //!
 //! Not modelled: waiting for the locks of pools, trees and pages; more threads than CPUs; migration, except to idle CPUs.
 //! Validated: same means as over rates where both run (tests/vmalloc_forms.rs); the trace is checked against the
@@ -19,7 +20,7 @@ use crate::time::Timers;
 use mmtwin_event::vocabulary::{AllocVmapArea, FreeVmapAreaNoflush, PurgeVmapAreaLazy};
 use std::collections::VecDeque;
 
-/// Areas that a batched purge moves between two looks at the clock.
+/// Areas that a batched purge moves between two checks of the clock.
 const CHUNK: usize = 64;
 /// Id of the first thread; workers follow the threads.
 const FIRST_PID: u32 = 1000;
@@ -36,11 +37,11 @@ pub(super) fn run(params: &Params, probe: &mut Probe, seed: u64) -> Result<Outco
 }
 
 struct Thread {
-    /// What it does now; `None` at its end.
+    /// Its current step; `None` at its end.
     current: Option<Current>,
     steps: std::vec::IntoIter<Step>,
     rounds: u64,
-    /// What comes next in this round.
+    /// Next step of this round.
     stage: u32,
     /// Areas of this round, and areas kept for later steps.
     areas: [u64; 2],
@@ -49,7 +50,7 @@ struct Thread {
     cpu: usize,
 }
 
-/// A step, with what is asked of it at every event.
+/// A step, with the values that every event needs.
 #[derive(Clone, Copy)]
 struct Current {
     step: Step,
@@ -78,7 +79,7 @@ struct Worker {
 enum Work {
     /// Unlinks the next areas.
     Unlinks,
-    /// Has unlinked so many.
+    /// Number of unlinked areas.
     Subtracts(usize),
     /// Subtracts the sum of the list.
     Sums,
@@ -89,9 +90,9 @@ enum What {
     BeginPass,
     EndFlush,
     Helper(usize),
-    /// A worker goes on.
+    /// A worker continues.
     Resume(u32),
-    /// A parked thread gets its CPU back.
+    /// A parked thread continues on its CPU.
     Unpark(u32),
 }
 
@@ -104,7 +105,7 @@ struct Run<'a> {
     /// Times are picoseconds.
     timers: Timers<What>,
     lines: [Line; 2],
-    /// Time in which a worker and a thread on one CPU get their shares, and the worker's part of it.
+    /// Period of CPU sharing between a worker and a thread, and the worker's part of it.
     slice: (u64, u64),
     /// Lanes of the two lines' completions; the same if there is one line.
     on_line: [usize; 2],
@@ -213,7 +214,8 @@ impl<'a> Run<'a> {
         self.lanes.push(lane, done, customer);
     }
 
-    /// When a worker and a thread want one CPU, they take turns: first the worker. `None`: may go on now.
+    /// A worker and a thread on one CPU take turns, the worker first. Returns when the caller may continue; `None`:
+    /// now.
     fn waits_until(&self, cpu: usize, is_worker: bool) -> Option<u64> {
         let worker = self.workers[cpu].as_ref()?;
         let (slice, of_worker) = self.slice;

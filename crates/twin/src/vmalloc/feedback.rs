@@ -1,9 +1,9 @@
 //! Mean values: the purge latencies from two rates that compete for one line.
 //!
-//! Forms (a) and (b) of the cost model. [`equal_lists`] takes the lists as given. [`feedback`] lets them grow: while a
-//! pass purges, threads free more, at a rate that the same line limits. All nodes have equal lists, threads one mean
-//! size and local time, and helpers work before the drain worker's own nodes. Kept as a check on the richer forms, and
-//! for machines of which nothing but CPUs and a line time is known. Validated: the documented results of the form
+//! Forms (a) and (b) of the cost model. In [`equal_lists`] the lists are given. In [`feedback`] they grow: while a pass
+//! purges, threads free more, at a rate that the same line limits. All nodes have equal lists, threads one mean size
+//! and local time, and helpers work before the drain worker's own nodes. Kept as a check on the richer forms, and for
+//! machines with only CPUs and a line time known. Validated: the documented results of the form
 //! (tests/vmalloc_purge.rs).
 
 use super::histogram::Histogram;
@@ -21,7 +21,7 @@ pub fn equal_lists(accounting: PurgeAccounting, areas: f64, customers: f64, line
     }
 }
 
-/// What form (b) is told.
+/// Parameters of form (b).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Means {
     /// CPUs, a thread on each.
@@ -30,7 +30,7 @@ pub struct Means {
     pub line_ns: f64,
     /// Microseconds per purged area without the line.
     pub purge_local_us: f64,
-    /// Share of its CPU that a purge worker gets.
+    /// Share of its CPU for a purge worker.
     pub worker_share: f64,
     /// Pages per area, guard included.
     pub pages_per_area: f64,
@@ -50,7 +50,7 @@ pub fn feedback(rules: &Rules, m: &Means) -> Outcome {
     let lazy_max = rules.lazy_max(m.cpus) as f64;
     let per_area = rules.purge_accounting == PurgeAccounting::PerArea;
     let (local, share) = (1e3 * m.purge_local_us, m.worker_share);
-    // Response of the line in nanoseconds and areas freed per nanosecond, with so many purgers.
+    // Response of the line in nanoseconds and areas freed per nanosecond, with this many purgers.
     let contend = |purgers: f64| -> (f64, f64) {
         let threads = (f64::from(m.cpus) - share * purgers).max(0.0);
         let pair = Customers { count: threads, operations: m.operations, elsewhere_ns: 1e3 * m.pair_us };

@@ -52,7 +52,7 @@ impl FreeTree {
     }
 
     /// Takes `size` bytes at the lowest address from `low` to `high` that is a multiple of `align`, a power of two.
-    /// `exact`: the caller wants a place in a range of its own, so the search does not allow for alignment.
+    /// `exact`: the caller needs a place in a range of its own, so the search does not allow for alignment.
     pub fn take(&mut self, size: u64, align: u64, low: u64, high: u64, exact: bool, page: u64) -> Option<u64> {
         let search = if align <= page || exact { size } else { size.checked_add(align - 1)? };
         let found = self.lowest(self.root, size, align, low, search)?;
@@ -228,8 +228,8 @@ fn fit(start: u64, end: u64, size: u64, align: u64, low: u64) -> Option<u64> {
     (at.checked_add(size)? <= end).then_some(at)
 }
 
-/// Scatters starts evenly, so that the tree is balanced whatever the addresses: Fibonacci hashing, then the high bits
-/// over the low ones.
+/// Scatters starts evenly, so that the tree is balanced for any addresses: Fibonacci hashing, then the high bits over
+/// the low ones.
 fn scatter(start: u64) -> u64 {
     let word = (start ^ start >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (word ^ word >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9)

@@ -14,7 +14,7 @@ pub struct Histogram {
     longest_ns: u64,
 }
 
-/// Calls whose whole microseconds lie in one power of two.
+/// Calls whose whole microseconds are in one power of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     /// How many.
@@ -34,7 +34,7 @@ pub struct Distance {
     pub slots: f64,
 }
 
-/// After each slot, how far the shares of two distributions up to there are apart. `None` if either is empty.
+/// Difference of two cumulative distributions after each slot. `None` if either is empty.
 fn gaps(weights: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Vec<f64>> {
     let (here, there) = weights.clone().fold((0.0, 0.0), |sums, weight| (sums.0 + weight.0, sums.1 + weight.1));
     if here <= 0.0 || there <= 0.0 {
@@ -49,7 +49,7 @@ fn gaps(weights: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Vec<f64>> {
 }
 
 impl Histogram {
-    /// Adds a call that took so many nanoseconds.
+    /// Adds a call of this many nanoseconds.
     #[inline]
     pub fn add(&mut self, ns: u64) {
         let slot = (ns / 1000).max(1).ilog2() as usize;
@@ -89,7 +89,7 @@ impl Histogram {
         if self.calls == 0 { 0.0 } else { self.total_ns as f64 / self.calls as f64 / 1e3 }
     }
 
-    /// Share of the time of all calls that lies in the three longest slots in use; 0 without calls.
+    /// Share of the time of all calls in the three longest used slots; 0 without calls.
     pub fn top_three_share(&self) -> f64 {
         let used = self.slots.iter().rev().filter(|slot| slot.calls > 0).take(3);
         if self.total_ns == 0 { 0.0 } else { used.map(|slot| slot.total_ns).sum::<u64>() as f64 / self.total_ns as f64 }

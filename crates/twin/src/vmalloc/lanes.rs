@@ -1,7 +1,7 @@
-//! What happens next, where nearly everything takes one of a few constant times.
+//! An event queue for events nearly all of which have one of a few constant delays.
 //!
-//! A lane holds what ends after the same delay, in the order in which it began, which is the order in which it ends.
-//! So the next thing to happen is the first of a handful of lanes: no heap, some nanoseconds per event.
+//! A lane holds entries with the same delay, in order of their start, which is the order of their end. So the next
+//! entry is the first of a few lanes: no heap, some nanoseconds per event.
 
 use std::collections::VecDeque;
 
@@ -9,17 +9,17 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Default)]
 pub struct Lanes {
     lanes: Vec<Lane>,
-    /// (time, order of pushing) of the first in each lane; [`NOBODY`] in an empty one.
+    /// (time, order of pushing) of the first in each lane; [`NEVER`] in an empty one.
     first: Vec<(u64, u64)>,
     pushed: u64,
 }
 
-/// Later than everybody.
-const NOBODY: (u64, u64) = (u64::MAX, u64::MAX);
+/// Later than all entries.
+const NEVER: (u64, u64) = (u64::MAX, u64::MAX);
 
 #[derive(Clone, Debug)]
 struct Lane {
-    /// `None`: whoever pushes says when, never before the last one.
+    /// `None`: the caller gives the time, never before the last one.
     delay: Option<u64>,
     /// (time, order of pushing, customer)
     waiting: VecDeque<(u64, u64, u32)>,
@@ -33,7 +33,7 @@ impl Lanes {
 
     fn add(&mut self, delay: Option<u64>) -> usize {
         self.lanes.push(Lane { delay, waiting: VecDeque::new() });
-        self.first.push(NOBODY);
+        self.first.push(NEVER);
         self.lanes.len() - 1
     }
 
@@ -43,7 +43,7 @@ impl Lanes {
         known.unwrap_or_else(|| self.add(Some(delay)))
     }
 
-    /// Puts a customer into a lane: its turn comes at `at`, or after the lane's delay from `at`.
+    /// Puts a customer into a lane: it is due at `at`, or after the lane's delay from `at`.
     #[inline]
     pub fn push(&mut self, lane: usize, at: u64, customer: u32) {
         let Lane { delay, waiting } = &mut self.lanes[lane];
@@ -58,7 +58,7 @@ impl Lanes {
     /// Takes the next one that is due by `until`, first come first served among those of one time.
     #[inline]
     pub fn take(&mut self, until: u64) -> Option<(u64, u32)> {
-        let mut next = NOBODY;
+        let mut next = NEVER;
         let mut from = 0;
         for (i, &first) in self.first.iter().enumerate() {
             if first < next {
@@ -70,7 +70,7 @@ impl Lanes {
         }
         let waiting = &mut self.lanes.get_mut(from)?.waiting;
         let (at, _, customer) = waiting.pop_front()?;
-        self.first[from] = waiting.front().map_or(NOBODY, |&(at, order, _)| (at, order));
+        self.first[from] = waiting.front().map_or(NEVER, |&(at, order, _)| (at, order));
         Some((at, customer))
     }
 }

@@ -1,4 +1,4 @@
-//! vmalloc: areas of kernel address space, lazy freeing, and the purge that gives them back.
+//! vmalloc: areas of kernel address space, lazy freeing, and the purge that frees them.
 //!
 //! [`space`] is the address space with its rules and no time. [`mod@stress`] runs the three stress tests of `test_vmalloc`
 //! on a machine in one of two forms, which share the programs ([`stress::program`]), the rules of a pass ([`pass`])
@@ -34,7 +34,7 @@ pub enum StressError {
 }
 
 /// Runs the stress tests with every area and every operation as an event of its own: about 20 million areas in some
-/// seconds. Trace events go to the probe; more threads than CPUs are refused.
+/// seconds. Trace events are passed to the probe; more threads than CPUs are refused.
 pub fn stress(params: &Params, probe: &mut Probe, seed: u64) -> Result<Outcome, StressError> {
     params.check()?;
     params.check_one_thread_per_cpu()?;

@@ -1,4 +1,4 @@
-//! What a run of the stress tests leaves.
+//! Results of a run of the stress tests.
 
 use super::histogram::Histogram;
 use super::params::PurgeAccounting;
@@ -10,14 +10,14 @@ pub struct Outcome {
     pub calls: Histogram,
     /// Passes of the drain work, those that found nothing included.
     pub passes: u64,
-    /// Those of them that frees had asked for while the pass before was under way; the mean-value form does not know.
+    /// Passes requested by frees during the pass before; the mean-value form does not have them.
     pub passes_again: u64,
     /// Areas purged.
     pub purged: u64,
     /// Areas freed.
     pub freed: u64,
-    /// `nr_purged` of every node as the longest call ended: what a crash dump at that moment would show, but with
-    /// the lists that were still being purged counted in full.
+    /// `nr_purged` of every node at the end of the longest call, as in a crash dump of that moment, but with lists
+    /// under purge counted in full.
     pub nr_purged: Vec<u64>,
     /// The most lazy pages counted at the start of a pass.
     pub most_lazy_pages: u64,
@@ -25,7 +25,7 @@ pub struct Outcome {
     pub ran_ns: u64,
 }
 
-/// A CPU that is not given up for so long is reported by the kernel's soft-lockup watchdog: twice the default of
+/// A CPU that does not schedule for this long is reported by the kernel's soft-lockup watchdog: twice the default of
 /// `kernel.watchdog_thresh`, in seconds.
 pub const SOFT_LOCKUP_S: u64 = 20;
 

@@ -1,7 +1,7 @@
-//! What a vmalloc run is told: machine, kernel rules, workload. Plain values; where each comes from is the scenario's
-//! business. Times are microseconds or nanoseconds as the names say.
+//! Parameters of a vmalloc run: machine, kernel rules, workload. Plain values; the scenario has their sources. Times
+//! are in microseconds or nanoseconds, by their names.
 
-/// The machine as far as vmalloc sees it.
+/// Properties of the machine for vmalloc.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// CPUs online: sets how many lazy pages are allowed, and runs threads and workers.
@@ -12,9 +12,9 @@ pub struct Machine {
     pub line_ns: f64,
     /// Time to purge an area without its operation on that line, from cold lines, pool lock and list.
     pub purge_local_us: f64,
-    /// Share of its CPU that a purge worker gets, in (0, 1]; a thread on that CPU gets the rest.
+    /// Share of its CPU for a purge worker, in (0, 1]; a thread on that CPU has the rest.
     pub worker_share: f64,
-    /// Time in which a worker and a thread on one CPU both get their share once.
+    /// Period in which a worker and a thread on one CPU both have their share once.
     pub slice_us: f64,
     /// From queueing a work to its start.
     pub wake_us: f64,
@@ -40,7 +40,7 @@ pub enum TlbFlush {
 }
 
 impl TlbFlush {
-    /// Nanoseconds of a flush on a machine with so many CPUs.
+    /// Nanoseconds of a flush on a machine with this many CPUs.
     pub fn ns(self, cpus: u32) -> f64 {
         match self {
             TlbFlush::Ipi { base_us, per_cpu_us } => 1e3 * (base_us + per_cpu_us * f64::from(cpus.saturating_sub(1))),
@@ -67,7 +67,7 @@ pub enum PurgeAccounting {
     Batched,
 }
 
-/// What a normal pass does with a pool of fewer than four areas.
+/// Treatment of pools of fewer than four areas in a normal pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmallPools {
     /// Empties it (6.12: the count of what is left wraps).
@@ -122,7 +122,7 @@ impl Rules {
     /// 6.18: small pools kept, counts on lines of their own.
     pub const V6_18: Rules = Rules { small_pools: SmallPools::Kept, counters: Counters::Aligned, ..Rules::V6_12 };
 
-    /// Nodes on a machine with so many possible CPUs: at most 128.
+    /// Nodes on a machine with this many possible CPUs: at most 128.
     pub fn nodes(&self, possible_cpus: u32) -> u32 {
         match (self.areas, self.nodes) {
             (Areas::SingleList, _) => 1,
@@ -169,7 +169,7 @@ pub struct Params {
     pub machine: Machine,
     /// The kernel's rules.
     pub rules: Rules,
-    /// What runs.
+    /// The tests to run.
     pub workload: Workload,
 }
 
@@ -181,7 +181,7 @@ pub struct BadParam {
     pub name: &'static str,
     /// Its value.
     pub value: f64,
-    /// What it may be.
+    /// Its allowed values.
     pub expected: &'static str,
 }
 

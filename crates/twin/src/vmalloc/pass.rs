@@ -2,8 +2,8 @@
 //!
 //! Models `__purge_vmap_area_lazy` (6.9 to 6.18).
 
-/// Works queued beside the drain worker itself, for `lazy` pages counted when the pass begins and so many nodes with
-/// something to purge. The first nodes get one each; the drain worker purges the others itself, one after another.
+/// Works queued beside the drain worker itself, for `lazy` pages counted when the pass begins and the number of nodes
+/// with areas to purge. The first nodes have one each; the drain worker purges the others itself, one after another.
 pub fn helpers(lazy: u64, lazy_max: u64, nodes_with_work: u64) -> u64 {
     match nodes_with_work {
         0 => 0,

@@ -1,14 +1,14 @@
 //! The stress tests over rates: nodes, lists, works and threads are explicit, single areas are not.
 //!
-//! Models the drain work and `purge_vmap_node` (6.9 to 6.18; with one node the single list of 6.1) for runs too long
-//! to follow every area. Between two happenings (a thread's next step, a list that is purged, the start of a pass, the
+//! Models the drain work and `purge_vmap_node` (6.9 to 6.18; with one node the single list of 6.1) for runs too long to
+//! follow every area. Between two events (a thread's next step, the end of a list's purge, the start of a pass, the
 //! crossing of the limit) every thread and worker advances at a constant rate, which follows from the closed queue of
-//! the contended line. Lists are whole areas, cut off when a pass takes them.
+//! the contended line. Lists are whole areas, detached when a pass takes them.
 //!
-//! What the mean-value form of [`feedback`](crate::vmalloc::feedback) leaves out and this one has: three tests with their own
-//! sizes and local times in each thread's own order, lists as unequal as the CPUs per node, helpers beside the inline
-//! purge of the drain worker, works of one CPU one after another, threads that share a CPU with a worker, the second
-//! pass that frees during the first one ask for, and the count that falls per area or per list.
+//! In addition to the mean-value form of [`feedback`](crate::vmalloc::feedback) this one has: three tests with their
+//! own sizes and local times in each thread's own order, lists as unequal as the CPUs per node, helpers beside the
+//! inline purge of the drain worker, works of one CPU one after another, threads that share a CPU with a worker, the
+//! second pass that is requested by frees during the first one, and the count that falls per area or per list.
 //!
 //! Not modelled: pools and the free tree (an allocation never waits for them), migration of threads, time to merge.
 //!
@@ -45,7 +45,7 @@ struct Thread {
     /// Where it belongs, and where it runs now.
     cpu: usize,
     runs_on: usize,
-    /// Share of the CPU that it gets.
+    /// Its share of the CPU.
     share: f64,
     /// Rounds per nanosecond.
     rate: f64,
@@ -56,10 +56,10 @@ struct Node {
     /// Areas and pages that wait for a pass.
     areas: f64,
     pages: f64,
-    /// The list that a pass took.
+    /// The list that a pass detached.
     list: u64,
     list_pages: f64,
-    /// Areas per nanosecond that come.
+    /// Areas per nanosecond that are added.
     rate: f64,
     page_rate: f64,
 }
@@ -67,13 +67,13 @@ struct Node {
 struct Worker {
     node: usize,
     cpu: usize,
-    /// True for the drain worker, which goes on with the next node.
+    /// True for the drain worker, which continues with the next node.
     inline: bool,
-    /// Share of the CPU that it gets.
+    /// Its share of the CPU.
     share: f64,
     started: f64,
     ends: f64,
-    /// Areas left, and the operation on the count at the end as so many areas more.
+    /// Areas left, and the operation on the count at the end as additional areas.
     left: f64,
 }
 
@@ -100,7 +100,7 @@ struct Run<'a> {
     lazy_max: f64,
     drain: Drain,
     drain_cpu: usize,
-    /// A free asked for another pass since this one began.
+    /// A free has requested another pass since this one began.
     again: bool,
     inline: VecDeque<usize>,
     /// Nodes whose helper has not begun, and when it may.
@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
         let (pages, rate) = self.nodes.iter().fold((0.0, 0.0), |sum, n| (sum.0 + n.pages, sum.1 + n.page_rate));
         let missing = self.lazy_max - pages;
         if missing < 0.0 {
-            // Parts of areas are no areas yet: somewhere a whole one must have been freed.
+            // Parts of areas are not areas yet: somewhere a whole one must have been freed.
             let whole = |n: &Node| if n.areas >= WHOLE { 0.0 } else { (1.0 - n.areas) / n.rate };
             self.advanced + self.nodes.iter().map(whole).fold(f64::INFINITY, f64::min)
         } else if rate > 0.0 {
@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
     /// Threads whose step is over take the next one.
     fn end_steps(&mut self) {
         for i in 0..self.threads.len() {
-            // What is left is less than a thousandth of a round: rounding.
+            // A rest below a thousandth of a round is rounding.
             while self.threads[i].kind.is_some() && self.threads[i].left <= 1e-3 {
                 let step = self.threads[i].steps.pop_front();
                 self.outcome.freed += step.map_or(0, |step| step.times * u64::from(step.freed().0));
@@ -271,8 +271,8 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// Gives every thread and worker its share of a CPU. A thread whose CPU a worker took moves to an idle CPU while
-    /// there is one, as the kernel's idle balancing does it; it leaves the worker alone.
+    /// Sets the CPU share of every thread and worker. A thread whose CPU a worker uses moves to an idle CPU if there is
+    /// one, as with the kernel's idle balancing, which does not move the worker.
     fn place(&mut self) {
         let mut threads_on = vec![0u32; self.busy.len()];
         let running = |thread: &&mut Thread| thread.kind.is_some();
@@ -298,7 +298,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Solves the lines for who runs now, and sets all rates.
+    /// Solves the lines for the running threads and workers, and sets all rates.
     fn balance(&mut self) {
         self.place();
         let mut counts = vec![0.0; self.kinds.len()];
@@ -357,7 +357,7 @@ impl<'a> Run<'a> {
         if self.p.rules.counters == Counters::OneLine {
             return (response(m.line_ns, &customers(true, 0.0)), 0.0);
         }
-        // Each line's customers are away while they wait for the other one: alternate until both agree.
+        // Customers of a line are absent while they wait for the other one: alternate until both agree.
         let (mut lazy, mut total) = (m.line_ns, m.line_ns);
         for _ in 0..100 {
             let before = (lazy, total);

@@ -2,9 +2,9 @@
 //!
 //! Models `alloc_vmap_area`, `free_vmap_area_noflush`, `decay_va_pool_node`, `purge_vmap_node` and
 //! `__purge_vmap_area_lazy` (6.12, with the rules of 6.1 and 6.18 as variants): home node by CPU, busy tree by address,
-//! pools by size, lazy lists, the lazy page count with guard pages, the trigger. Calls take no time: who calls says
-//! when. Not modelled: locks, object allocation, page tables, the shrinker, regions of per-CPU and vm_map_ram users, the
-//! reclaim notifiers before an allocation fails.
+//! pools by size, lazy lists, the lazy page count with guard pages, the trigger. Calls take no time: the caller gives
+//! the time. Not modelled: locks, object allocation, page tables, the shrinker, regions of per-CPU and vm_map_ram
+//! users, the reclaim notifiers before an allocation fails.
 //!
 //! Checked by property tests: areas never overlap, the lowest fit is taken, neighbours merge, a lazy area is not
 //! reused before it is purged, the count is that of the pages with their guards.
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 const PAGE: u64 = 1 << PAGE_SHIFT;
 /// Addresses of one zone belong to the same node's busy tree.
 const ZONE: u64 = 64 << 10;
-/// Pools of a node: areas of 1 to so many pages.
+/// Pools of a node: areas of 1 to this many pages.
 const POOLS: u64 = 256;
 /// x86-64 with four-level page tables: first byte and end of the vmalloc range.
 pub const VMALLOC: (u64, u64) = (0xffff_c900_0000_0000, 0xffff_e8ff_ffff_ffff);
@@ -29,7 +29,7 @@ pub struct Area {
     pub start: u64,
     /// The byte after its last.
     pub end: u64,
-    /// Node of the CPU that asked for it, if it came from the plain range.
+    /// Node of the requesting CPU, if it is from the plain range.
     pub home: Option<u32>,
 }
 
@@ -40,7 +40,7 @@ impl Area {
     }
 }
 
-/// What an area is for, as /proc/vmallocinfo prints it.
+/// Purpose of an area, as /proc/vmallocinfo prints it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapping {
     /// Pages of its own, on one memory node.
@@ -48,7 +48,7 @@ pub enum Mapping {
         /// The memory node.
         nid: u32,
     },
-    /// Pages of somebody else.
+    /// Mapping of existing pages.
     Vmap,
     /// Memory of a device.
     Ioremap {
@@ -66,11 +66,11 @@ pub struct Request {
     pub align: u64,
     /// From where to where; `None`: the plain range, which the pools serve.
     pub range: Option<(u64, u64)>,
-    /// CPU that asks.
+    /// CPU of the caller.
     pub cpu: u32,
-    /// What for.
+    /// Its purpose.
     pub mapping: Mapping,
-    /// Symbol that asks, with offset and length.
+    /// Calling symbol, with offset and length.
     pub caller: &'static str,
 }
 
@@ -79,9 +79,9 @@ pub struct Request {
 pub struct Busy {
     /// Where.
     pub area: Area,
-    /// What for.
+    /// Its purpose.
     pub mapping: Mapping,
-    /// Who asked.
+    /// The caller.
     pub caller: &'static str,
 }
 
@@ -99,7 +99,7 @@ pub enum SpaceError {
     NotBusy(u64),
 }
 
-/// What a search found, for the trace event; one that fails is followed by another try or by an error.
+/// Result of a search, for the trace event; a failed one is followed by another attempt or by an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {
     /// Start of the area, or the end of the range if it failed.
@@ -129,7 +129,7 @@ pub struct Space {
     used_pages: u64,
 }
 
-/// A pass that has begun: the lists it took.
+/// A pass that has begun: the lists that it detached.
 #[derive(Clone, Debug)]
 pub struct Pass {
     /// Per node, the areas to purge in order of address.
@@ -194,7 +194,8 @@ impl Space {
         Ok(area)
     }
 
-    /// An area of this size that waits for reuse. A misaligned one goes to the end and the search begins elsewhere.
+    /// An area of this size that waits for reuse. A misaligned one is moved to the end and the free space is searched
+    /// instead.
     fn take_pooled(&mut self, node: u32, size: u64, align: u64) -> Option<u64> {
         let pool = self.nodes[node as usize].pools.get_mut((size >> PAGE_SHIFT) as usize - 1)?;
         let area = pool.pop_front()?;
@@ -210,7 +211,7 @@ impl Space {
         (start / ZONE % self.nodes.len() as u64) as usize
     }
 
-    /// The area that an address lies in, and how many busy trees were searched: an area that reaches into a further
+    /// The area that an address lies in, and how many busy trees were searched: an area that extends into a further
     /// zone is in the tree of its start, so lookups walk the nodes backwards.
     pub fn find(&self, addr: u64) -> Option<(&Busy, usize)> {
         let (first, nodes) = (self.node_of(addr), self.nodes.len());
@@ -251,7 +252,7 @@ impl Space {
             let mut list = std::mem::replace(&mut self.nodes[i].lazy, next);
             list.sort_unstable_by_key(|area| area.start);
             if self.rules.areas == Areas::SingleList {
-                // Its purge tree merges neighbours as they come.
+                // Its purge tree merges neighbours on insertion.
                 list.dedup_by(|next, area| {
                     let touch = area.end == next.start;
                     if touch {
@@ -306,7 +307,7 @@ impl Space {
     }
 
     fn merge(&mut self, area: Area) {
-        // Every area came out of the free space once and is in one place only, so it cannot be free already.
+        // Every area was taken from the free space once and is in one place only, so it cannot be free already.
         let merged = self.free.give(area.start, area.end);
         debug_assert_eq!(merged, Ok(()));
     }

@@ -103,7 +103,7 @@ fn a_request_of_one_page_takes_two() {
 }
 
 #[test]
-fn an_area_comes_back_from_the_pool_of_its_home() {
+fn an_area_is_reused_from_the_pool_of_its_home() {
     let mut space = space(Rules::V6_12, 4, 1000);
     let area = space.alloc(&plain(PAGE, 3), |_| {}).unwrap();
     space.free(area.start).unwrap();
@@ -116,7 +116,7 @@ fn an_area_comes_back_from_the_pool_of_its_home() {
 }
 
 #[test]
-fn a_misaligned_area_goes_to_the_end_of_its_pool() {
+fn a_misaligned_area_moves_to_the_end_of_its_pool() {
     let mut space = space(Rules::V6_18, 1, 1000);
     let areas: Vec<Area> = (0..2).map(|_| space.alloc(&plain(2 * PAGE, 0), |_| {}).unwrap()).collect();
     areas.iter().for_each(|area| {

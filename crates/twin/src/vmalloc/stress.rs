@@ -15,14 +15,14 @@ const BUSY: u64 = 15_000;
 /// Payload of its large allocation.
 const LARGE: u32 = 100;
 
-/// What a thread does again and again: allocate areas, then free areas.
+/// Round of a thread: allocate areas, then free areas.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// How often.
     pub times: u64,
     /// Pages of the areas allocated, guard included; 0: none.
     pub allocates: [u32; 2],
-    /// What is freed.
+    /// The areas to free.
     pub frees: Frees,
     /// Local time of one round in nanoseconds.
     pub local_ns: f64,
@@ -31,7 +31,7 @@ pub struct Step {
 /// Which areas a step frees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frees {
-    /// None: what was allocated is kept.
+    /// None: allocated areas are kept.
     Nothing,
     /// Those of this round.
     Own,

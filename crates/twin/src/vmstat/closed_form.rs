@@ -1,7 +1,7 @@
 //! The closed form of what a threshold costs, to check the simulated CPUs against.
 //!
-//! Readers find the line gone if any of n other CPUs has written it since their last look, one loop ago; each writes
-//! once in P loops. Independent of each other they miss it with probability 1 - exp(-n/P).
+//! Readers miss the line if any of n other CPUs has written it since their last read, one loop ago; each writes once in
+//! P loops. Independent of each other they miss it with probability 1 - exp(-n/P).
 
 /// Cycles of one loop of allocation and free: `work` without and `refetch` with a fetch of the line, which `readers`
 /// other CPUs each write once in `period` loops.

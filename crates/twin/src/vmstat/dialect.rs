@@ -1,9 +1,12 @@
-//! What the statistics files of a release contain, row by row, and how it is laid out.
+//! Rows and layout of the statistics files of a release.
 //!
 //! The names are the kernel's. Rows that only some configurations have are there if distributions' kernels have them.
-//! Which of them the twin keeps is another matter ([`super::VmStat::keeps`]). Checked against the files of kernels 6.1,
-//! 6.12 and 6.18 (`tests/zoneinfo.rs`); 4.13 is after its documentation, and its event rows are those of a kernel with huge pages,
+//! [`super::VmStat::keeps`] has those that the twin counts. Checked against the files of kernels 6.1, 6.12 and 6.18
+//! (`tests/zoneinfo.rs`); 4.13 is after its documentation, and its event rows are those of a kernel with huge pages,
 //! compaction and NUMA balancing; 2.6.36, 3.3 and 3.5 are after their documentation too, with compaction.
+
+/// The layout: the value of a bundle's key `vmstat.files`. [`super::File`] is one of the files.
+pub use mmtwin_scenario::kernel::Files as Dialect;
 
 /// Zone rows before the NUMA rows; there were none of nodes.
 const ZONE_2_6_36: &str = "\
@@ -180,82 +183,57 @@ const EVENTS_6_18: &str = "\
     swap_ra swap_ra_hit swpin_zero swpout_zero ksm_swpin_copy cow_ksm zswpin zswpout zswpwb \
     direct_map_level2_splits direct_map_level3_splits direct_map_level2_collapses direct_map_level3_collapses";
 
-/// The layout of a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// 2.6.36 and 2.6.37.
-    V2_6_36,
-    /// 3.3 and 3.4-rc.
-    V3_3,
-    /// 3.5.
-    V3_5,
-    /// 4.13.
-    V4_13,
-    /// 4.13 with the NUMA-statistics series.
-    Series,
-    /// 6.1.
-    V6_1,
-    /// 6.12.
-    V6_12,
-    /// 6.18.
-    V6_18,
-}
-
 fn words(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.split_ascii_whitespace()
 }
 
-impl Dialect {
-    /// Names of the rows of a zone, NUMA rows among them.
-    pub fn zone_rows(self) -> Vec<&'static str> {
-        let mut rows: Vec<&str> = words(match self {
-            Dialect::V2_6_36 => ZONE_2_6_36,
-            Dialect::V3_3 | Dialect::V3_5 => ZONE_3_3,
-            Dialect::V4_13 | Dialect::Series => ZONE_4_13,
-            Dialect::V6_1 => ZONE_6_1,
-            Dialect::V6_12 => ZONE_6_12,
-            Dialect::V6_18 => ZONE_6_18,
-        })
-        .collect();
-        let before_last = matches!(self, Dialect::V3_3 | Dialect::V3_5 | Dialect::V4_13);
-        let at = rows.len() - usize::from(before_last);
-        rows.splice(at..at, super::NumaItem::ALL.map(super::NumaItem::name));
-        rows
-    }
+/// Names of the rows of a zone, NUMA rows among them.
+pub fn zone_rows(dialect: Dialect) -> Vec<&'static str> {
+    let mut rows: Vec<&str> = words(match dialect {
+        Dialect::V2_6_36 => ZONE_2_6_36,
+        Dialect::V3_3 | Dialect::V3_5 => ZONE_3_3,
+        Dialect::V4_13 | Dialect::V4_14 => ZONE_4_13,
+        Dialect::V6_1 => ZONE_6_1,
+        Dialect::V6_12 => ZONE_6_12,
+        Dialect::V6_18 => ZONE_6_18,
+    })
+    .collect();
+    let before_last = matches!(dialect, Dialect::V3_3 | Dialect::V3_5 | Dialect::V4_13);
+    let at = rows.len() - usize::from(before_last);
+    rows.splice(at..at, super::NumaItem::ALL.map(super::NumaItem::name));
+    rows
+}
 
-    /// Names of the rows of a node.
-    pub fn node_rows(self) -> impl Iterator<Item = &'static str> {
-        words(match self {
-            Dialect::V2_6_36 | Dialect::V3_3 | Dialect::V3_5 => "",
-            Dialect::V4_13 | Dialect::Series => NODE_4_13,
-            Dialect::V6_1 => NODE_6_1,
-            Dialect::V6_12 => NODE_6_12,
-            Dialect::V6_18 => NODE_6_18,
-        })
-    }
+/// Names of the rows of a node.
+pub fn node_rows(dialect: Dialect) -> impl Iterator<Item = &'static str> {
+    words(match dialect {
+        Dialect::V2_6_36 | Dialect::V3_3 | Dialect::V3_5 => "",
+        Dialect::V4_13 | Dialect::V4_14 => NODE_4_13,
+        Dialect::V6_1 => NODE_6_1,
+        Dialect::V6_12 => NODE_6_12,
+        Dialect::V6_18 => NODE_6_18,
+    })
+}
 
-    /// Names of the rows of `/proc/vmstat` after the nodes'.
-    pub fn other_rows(self) -> impl Iterator<Item = &'static str> {
-        let (limits, events, last) = match self {
-            Dialect::V2_6_36 => ("", EVENTS_2_6_36, ""),
-            Dialect::V3_3 => (LIMITS, EVENTS_2_6_36, THP_3_3),
-            Dialect::V3_5 => (LIMITS, EVENTS_3_5, THP_3_3),
-            Dialect::V4_13 | Dialect::Series => (LIMITS, EVENTS_4_13, ""),
-            Dialect::V6_1 => (LIMITS, EVENTS_6_1, LAST),
-            Dialect::V6_12 => (LIMITS_6_18, EVENTS_6_12, LAST),
-            Dialect::V6_18 => (LIMITS_6_18, EVENTS_6_18, LAST),
-        };
-        words(limits).chain(words(events)).chain(words(last))
-    }
+/// Names of the rows of `/proc/vmstat` after the nodes'.
+pub fn other_rows(dialect: Dialect) -> impl Iterator<Item = &'static str> {
+    let (limits, events, last) = match dialect {
+        Dialect::V2_6_36 => ("", EVENTS_2_6_36, ""),
+        Dialect::V3_3 => (LIMITS, EVENTS_2_6_36, THP_3_3),
+        Dialect::V3_5 => (LIMITS, EVENTS_3_5, THP_3_3),
+        Dialect::V4_13 | Dialect::V4_14 => (LIMITS, EVENTS_4_13, ""),
+        Dialect::V6_1 => (LIMITS, EVENTS_6_1, LAST),
+        Dialect::V6_12 => (LIMITS_6_18, EVENTS_6_12, LAST),
+        Dialect::V6_18 => (LIMITS_6_18, EVENTS_6_18, LAST),
+    };
+    words(limits).chain(words(events)).chain(words(last))
+}
 
-    /// Kinds of zones that are printed: device memory is a later option.
-    pub fn zones(self) -> usize {
-        match self {
-            Dialect::V2_6_36 | Dialect::V3_3 | Dialect::V3_5 | Dialect::V4_13 | Dialect::Series => {
-                crate::frame::ZONES - 1
-            }
-            Dialect::V6_1 | Dialect::V6_12 | Dialect::V6_18 => crate::frame::ZONES,
-        }
+/// Kinds of zones that are printed: device memory is a later option.
+pub fn zones(dialect: Dialect) -> usize {
+    match dialect {
+        Dialect::V2_6_36 | Dialect::V3_3 | Dialect::V3_5 | Dialect::V4_13 | Dialect::V4_14 => crate::frame::ZONES - 1,
+        Dialect::V6_1 | Dialect::V6_12 | Dialect::V6_18 => crate::frame::ZONES,
     }
 }
 

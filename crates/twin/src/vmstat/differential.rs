@@ -6,12 +6,12 @@
 //! differential (a patched kernel with a large threshold has a wider type) and the order in which memory is written.
 //! Checked: a step-by-step run equals the closed form, and snapshot reads equal the true count (property tests).
 
-/// What a CPU adds to the shared words when a single step leaves the threshold.
+/// Amount that a CPU adds to the shared words when a single step exceeds the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
-    /// What it has and half the threshold; it goes on from minus half the threshold.
+    /// Its differential and half the threshold; it continues from minus half the threshold.
     Overstep,
-    /// What it has; it goes on from 0.
+    /// Its differential; it continues from 0.
     Exact,
 }
 
@@ -25,7 +25,7 @@ pub struct Differential {
     words: Vec<i64>,
     /// The system's words by item.
     system: Vec<i64>,
-    /// What CPUs have not added, by group, CPU and item.
+    /// Differentials, by group, CPU and item.
     diffs: Vec<i32>,
     /// By group.
     thresholds: Vec<u32>,

@@ -1,9 +1,9 @@
 //! Design D: NUMA counters are per-CPU event words that readers fold. Kernels 5.14 to today.
 //!
-//! The counting CPU adds to its own word and never touches a shared one. `/proc/vmstat` and the nodes' files first take
-//! the words of all online CPUs in all populated zones; `/proc/zoneinfo` does so from the end of 2024 on and shows old
-//! values before. The periodic fold leaves them alone. Not modelled: the unlocked add that races with a reader's exchange
-//! and counts twice. Checked by tests here and by the property test of [`super`].
+//! The counting CPU adds to its own word and never writes a shared one. `/proc/vmstat` and the nodes' files first fold
+//! the words of all online CPUs in all populated zones; `/proc/zoneinfo` folds from the end of 2024 on and shows old
+//! values before. The periodic fold skips these words. Not modelled: the unlocked add that races with a reader's
+//! exchange and counts twice. Checked by tests here and by the property test of [`super`].
 
 use super::switched::{DISABLED, ENABLED};
 use super::{File, NUMA_ITEMS, NumaCounters, NumaItem, ReadCost};

@@ -1,8 +1,8 @@
 //! Design A: NUMA counters are items among the zone's others. Kernel 4.13 and before.
 //!
 //! They share the zone's signed-byte differentials, its threshold (also the smaller one under memory pressure) and the
-//! overstep. All reads are plain. Not modelled: the common array; only what it means is kept, that the periodic work looks
-//! at these counters as at all others. Checked against the published table and by the property test of [`super`].
+//! overstep. All reads are plain. Not modelled: the common array; only its effect is kept: the periodic work checks
+//! these counters like all others. Checked against the published table and by the property test of [`super`].
 
 use super::{Differential, File, NUMA_ITEMS, NumaCounters, NumaItem, Overflow, ReadCost};
 use crate::hw::CounterType;

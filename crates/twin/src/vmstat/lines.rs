@@ -1,13 +1,13 @@
-//! Who still has a zone's words in its caches.
+//! CPUs that have a zone's words in their caches.
 //!
 //! The zone's free-page word, which every allocation reads for the watermark test, lies in the same or a neighbouring
 //! cache line as its counters. So a CPU that adds to a shared counter takes the line from all others, and each of them
-//! pays to fetch it again at its next allocation. That is what a small threshold costs; the addition itself is not
-//! visible in the published figures. Model: one line per zone with a version; a CPU knows the version it has seen.
-//! Threads of a core share its caches, so a sibling that was current stays current. Not modelled: what the addition costs
-//! the writer, line transfers that overlap (what each fetch takes is drawn, see [`crate::mm::kernel`]), distance (a zone's
-//! readers are the CPUs of its node). Checked against the published table of thresholds (`mmtwin reproduce
-//! numa-counters`) and against the closed form in [`crate::vmstat::closed_form`].
+//! pays to fetch it again at its next allocation. That is the cost of a small threshold; the addition itself is not
+//! visible in the published figures. Model: one line per zone with a version; a CPU stores the version it has read.
+//! Threads of a core share its caches, so a sibling that was current stays current. Not modelled: the cost of the
+//! addition for the writer, line transfers that overlap (the time of each fetch is drawn, see [`crate::mm::kernel`]),
+//! distance (a zone's readers are the CPUs of its node). Checked against the published table of thresholds (`mmtwin
+//! reproduce numa-counters`) and against the closed form in [`crate::vmstat::closed_form`].
 
 /// Versions of every zone's line.
 #[derive(Clone, Debug)]

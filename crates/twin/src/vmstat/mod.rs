@@ -4,7 +4,7 @@
 //! built. Other zone counters (free pages) have the differentials of [`Differential`] in every release.
 
 pub mod closed_form;
-mod dialect;
+pub mod dialect;
 mod differential;
 mod event;
 mod in_zone;
@@ -64,7 +64,7 @@ pub enum Design {
     Off,
 }
 
-/// What a kernel counts and how.
+/// Counters of a kernel and their designs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VmStatRules {
     /// The NUMA counters.
@@ -79,7 +79,7 @@ pub struct VmStatRules {
     pub dialect: Dialect,
 }
 
-/// What the thresholds of a zone depend on.
+/// Inputs of the thresholds of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneSize {
     /// Its node.
@@ -96,7 +96,7 @@ pub struct ZoneSize {
     pub high: u64,
 }
 
-/// Words and lines that a reader of statistics has touched.
+/// Words and cache lines that a reader of statistics has accessed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCost {
     /// Shared words read.
@@ -127,20 +127,20 @@ pub struct Events {
     pub freed: u64,
     /// Page faults (`pgfault`).
     pub faults: u64,
-    /// Faults that got a huge page (`thp_fault_alloc`).
+    /// Faults that allocated a huge page (`thp_fault_alloc`).
     pub thp_fault_alloc: u64,
-    /// Faults that could have used a huge page and got a small one (`thp_fault_fallback`).
+    /// Faults that could have used a huge page and fell back to a base page (`thp_fault_fallback`).
     pub thp_fault_fallback: u64,
     /// NUMA balancing.
     pub numa: NumaEvents,
-    /// Reclaim and what goes with it.
+    /// Reclaim and related counters.
     pub reclaim: ReclaimEvents,
 }
 
 /// Event counters of NUMA balancing and of the migrations it makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NumaEvents {
-    /// It is on; else nothing of this is counted, and says nothing.
+    /// Balancing is on; else these are neither counted nor shown.
     pub on: bool,
     /// Pages marked, huge ones as 512 (`numa_pte_updates`).
     pub pte_updates: u64,
@@ -193,7 +193,7 @@ pub struct VmStat {
     pub pages: Pages,
     /// Reclaims of nodes that had too little, and that had enough; `None`: there are none.
     pub node_reclaims: Option<[u64; 2]>,
-    /// Who has which zone's words in its caches.
+    /// Zones' words in the caches of CPUs.
     pub lines: Lines,
     pub(crate) rules: VmStatRules,
     pub(crate) zone: Differential,
@@ -284,8 +284,7 @@ impl VmStat {
         self.zone.snapshot(zone, item as usize, self.online_list.iter().copied())
     }
 
-    /// Free pages of a zone for those who must not be deceived (`zone_watermark_ok_safe`): a snapshot below the drift
-    /// mark.
+    /// Free pages of a zone for exact checks (`zone_watermark_ok_safe`): a snapshot below the drift mark.
     pub fn free_pages_safe(&self, zone: usize) -> u64 {
         let plain = self.plain(zone, ZoneItem::FreePages);
         match self.drift[zone] {
@@ -300,7 +299,7 @@ impl VmStat {
         self.set_thresholds(zones);
     }
 
-    /// Sets all thresholds; done at boot, when a CPU comes or goes, and when watermarks change.
+    /// Sets all thresholds; done at boot, when a CPU goes online or offline, and when watermarks change.
     pub(crate) fn set_thresholds(&mut self, zones: &[ZoneSize]) {
         let online = self.online_list.len() as u64;
         for &zone in &self.populated {
@@ -329,7 +328,7 @@ impl VmStat {
         changed
     }
 
-    /// True if the fold of a CPU would find something, as far as the kernel looks.
+    /// True if a CPU has something to fold, as far as the kernel checks.
     pub fn needs_update(&self, cpu: u32) -> bool {
         self.zone.pending(cpu, ZONE_ITEMS) || self.numa.needs_update(cpu)
     }
@@ -349,7 +348,7 @@ impl VmStat {
         self.numa.set_enabled(enabled, &self.online_list)
     }
 
-    /// A CPU stops: what it has not added is added. Its pages must be gone.
+    /// A CPU goes offline: its differentials are folded. Its per-CPU lists must be empty.
     pub fn set_offline(&mut self, cpu: u32, zones: &[ZoneSize]) {
         for at in 0..self.populated.len() {
             let zone = self.populated[at];

@@ -1,4 +1,4 @@
-//! What every design of the NUMA counters has in common.
+//! Common part of all designs of the NUMA counters.
 
 use super::ReadCost;
 use crate::hw::CounterType;
@@ -11,11 +11,11 @@ pub const NUMA_ITEMS: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum NumaItem {
-    /// Got from the node that was asked for.
+    /// Allocated from the requested node.
     Hit = 0,
-    /// Got from here although another node was asked for.
+    /// Allocated from this node although another was requested.
     Miss = 1,
-    /// Asked for here, got elsewhere.
+    /// Requested here, allocated on another node.
     Foreign = 2,
     /// Interleave policy, on the node it chose.
     Interleave = 3,
@@ -38,7 +38,7 @@ pub enum File {
 
 /// A design of the NUMA counters. Zones are numbers, CPUs too; `online` lists the CPUs that run.
 pub trait NumaCounters: Debug + Send {
-    /// What an increment costs; `None` if nothing is counted.
+    /// Cost of an increment; `None` if nothing is counted.
     fn counter_type(&self) -> Option<CounterType>;
 
     /// Counts 1; true if that wrote the zone's shared words.
@@ -74,14 +74,14 @@ pub trait NumaCounters: Debug + Send {
     /// Counters of the system as `/proc/vmstat` shows them.
     fn system(&self, cost: &mut ReadCost) -> [u64; NUMA_ITEMS];
 
-    /// What has been counted in a zone, with all that CPUs have not added.
+    /// Counts of a zone, including all differentials.
     fn snapshot(&self, zone: usize, online: &[u32]) -> [u64; NUMA_ITEMS];
 
     /// Totals of the system that are negative; the next refresh warns of them.
     fn negative(&self) -> Vec<NumaItem>;
 
-    /// `vm.numa_stat`: switches counting. The message goes to the kernel log; `None` if there is no such switch or it
-    /// stands so already.
+    /// `vm.numa_stat`: switches counting. The message is for the kernel log; `None` if there is no such switch or it
+    /// has this value already.
     fn set_enabled(&mut self, enabled: bool, online: &[u32]) -> Option<&'static str>;
 }
 

@@ -1,6 +1,6 @@
-//! Counters of pages by what they hold: the rows of nodes (`enum node_stat_item`) and the LRU rows of zones, 4.8 to 6.18.
+//! Counters of pages by content: the rows of nodes (`enum node_stat_item`) and the LRU rows of zones, 4.8 to 6.18.
 //!
-//! Kernels count them in differentials per CPU as they count free pages, and readers see what has been folded; here every
+//! Kernels count them in differentials per CPU as they count free pages, and readers see folded values; here every
 //! reader sees the sum. Checked with the recordings of docs/fidelity.md.
 
 use crate::frame::ZONES;
@@ -67,7 +67,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// All 0, for so many zones.
+    /// All 0, for this many zones.
     pub(super) fn new(zones: usize) -> Pages {
         Pages { nodes: vec![[0; NAMES.len()]; zones / ZONES], zones: vec![[0; LISTS + 1]; zones] }
     }
@@ -89,7 +89,7 @@ impl Pages {
         (0..self.nodes.len()).map(|node| self.of(node, item)).sum()
     }
 
-    /// Pages come to an LRU list or leave it.
+    /// Pages are added to an LRU list or removed.
     #[inline]
     pub(crate) fn add_lru(&mut self, zone: usize, list: usize, n: i64) {
         self.zones[zone][list] += n;

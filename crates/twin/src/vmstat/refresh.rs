@@ -1,11 +1,11 @@
-//! When CPUs fold: `vmstat_update`, `vmstat_shepherd`, `quiet_vmstat`; 4.13 to 6.18.
+//! Folding of differentials: `vmstat_update`, `vmstat_shepherd`, `quiet_vmstat`; 4.13 to 6.18.
 //!
-//! A CPU's work runs about every `vm.stat_interval` while it finds something to add, and then stops. The shepherd looks
-//! at the same interval for CPUs that have something again. Both are rounded to whole seconds, for CPUs with an offset of
-//! three ticks each. The work waits while its CPU is idle, until something wakes that: idle CPUs of the lab's guests were
-//! seen to do it about once a second, so it is done here when the shepherd looks. A CPU that goes idle with work pending
-//! folds at once. Not modelled: isolated CPUs (6.12 does not queue work there), the countdown that drains a remote node's
-//! pages. Checked by tests here and in `tests/allocator.rs`.
+//! The work of a CPU runs about every `vm.stat_interval` while there is something to fold, and then stops. At the same
+//! interval the shepherd checks for CPUs that have something again. Both are rounded to whole seconds, for CPUs with an
+//! offset of three ticks each. The work waits while its CPU is idle, until the CPU wakes: idle CPUs of the lab's guests
+//! were seen to fold about once a second, so it is done here when the shepherd runs. A CPU that becomes idle with work
+//! pending folds at once. Not modelled: isolated CPUs (6.12 does not queue work there), the countdown that drains a
+//! remote node's pages. Checked by tests here and in `tests/allocator`.
 
 use crate::time::{Ns, Timers};
 
@@ -16,12 +16,12 @@ const SKEW_TICKS: u64 = 3;
 /// The sysctl is a positive 32-bit number of seconds.
 const MAX_INTERVAL: Ns = (i32::MAX as Ns) * SECOND;
 
-/// What a timer does.
+/// Work of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// A CPU folds.
     Update,
-    /// The shepherd looks at all CPUs.
+    /// The shepherd checks all CPUs.
     Shepherd,
 }
 
@@ -33,7 +33,7 @@ pub struct Refresh {
     tick: Ns,
     /// By CPU: its work is queued or waits.
     pending: Vec<bool>,
-    /// By CPU: its work is due since it went idle.
+    /// By CPU: its work became due while it was idle.
     late: Vec<bool>,
     idle: Vec<bool>,
 }
@@ -75,7 +75,7 @@ impl Refresh {
         self.timers.next_at()
     }
 
-    /// The next thing to do by a time: when, on which CPU, what.
+    /// The next timer due by a time: time, CPU, work.
     pub fn take(&mut self, until: Ns) -> Option<(Ns, u32, Work)> {
         while let Some(timer) = self.timers.take(until) {
             if timer.what == Work::Update && self.idle[timer.cpu as usize] {
@@ -116,12 +116,12 @@ impl Refresh {
         std::mem::take(&mut self.late[cpu as usize])
     }
 
-    /// Something else wakes a CPU for a moment. True if its work was due since it went idle and must run now.
+    /// Another event wakes a CPU briefly. True if its work became due while it was idle and must run now.
     pub fn wake(&mut self, cpu: u32) -> bool {
         std::mem::take(&mut self.late[cpu as usize])
     }
 
-    /// A CPU goes idle.
+    /// A CPU becomes idle.
     pub fn enter_idle(&mut self, cpu: u32) {
         self.idle[cpu as usize] = true;
     }

@@ -12,15 +12,15 @@ use crate::hw::CounterType;
 /// Threshold of the merged series: the largest 16-bit value but two, so that the sum of two steps still fits.
 pub const SERIES_THRESHOLD: u32 = 65_533;
 
-/// How far the series has gone.
+/// Step of the series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Separate {
     /// Constant threshold of 16-bit counters; `None`: signed bytes with the zone's threshold and overstep.
     pub threshold: Option<u32>,
     /// Zone and node reads add what the CPUs have not added.
     pub snapshot_reads: bool,
-    /// The test whether a CPU needs an update looks at as many bytes as there are counters, so it misses the last
-    /// three of the six (4.14 to 4.19).
+    /// The test whether a CPU needs an update checks as many bytes as there are counters, so it misses the last three
+    /// of the six (4.14 to 4.19).
     pub update_test_fault: bool,
 }
 

@@ -1,5 +1,5 @@
-//! How far a CPU's differential may go: `calculate_normal_threshold`, `calculate_pressure_threshold` and the drift mark
-//! of `refresh_zone_stat_thresholds`, 4.13 to 6.18.
+//! Limits of a CPU's differential: `calculate_normal_threshold`, `calculate_pressure_threshold` and the drift mark of
+//! `refresh_zone_stat_thresholds`, 4.13 to 6.18.
 //!
 //! Not modelled: the threshold of a node's own counters (the largest of its zones'), as nothing counts there yet. Checked
 //! on values that kernels 6.1 and 6.18 print, and on the spread of an 88-CPU machine.
@@ -24,8 +24,8 @@ pub fn pressure(online: u64, low: u64, min: u64) -> u32 {
     MAX_THRESHOLD.min(1.max(low.saturating_sub(min) / online.max(1))) as u32
 }
 
-/// Free pages below which the shared word may be too far off to be trusted; `None` if all CPUs together cannot hide as
-/// much as lies between the marks.
+/// Free pages below which the shared word is too inexact (`percpu_drift_mark`); `None` if the differentials of all CPUs
+/// together are smaller than the distance between the marks.
 pub fn drift_mark(online: u64, threshold: u32, marks: [u64; 3]) -> Option<u64> {
     let [min, low, high] = marks;
     let hidden = online * u64::from(threshold);

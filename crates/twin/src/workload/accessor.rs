@@ -1,4 +1,4 @@
-//! A thread's accesses in a phase, and how they are run: drawn in bulk, touch by touch, or as a trace has them.
+//! A thread's accesses in a phase, and how they are run: drawn in bulk, one by one, or from a trace.
 
 use super::ahead::Ahead;
 use super::replay::Replay;
@@ -19,24 +19,24 @@ use mmtwin_scenario::program::Touching;
 pub(crate) struct Accessor {
     /// By turn.
     pub list: Vec<Accessing>,
-    /// Whose turn it is; explicit touches only.
+    /// Access whose turn it is; explicit mode only.
     pub turn: usize,
-    /// Touch by touch.
+    /// One by one.
     pub explicit: bool,
-    /// The touches are those of a trace; each of the list stands for a region.
+    /// The accesses are those of a trace; each entry of the list stands for a region.
     pub replay: Option<Replay>,
-    /// Picoseconds that a turn took last; 0 before the first. Sampled touches only.
+    /// Picoseconds that a turn took last; 0 before the first. Sampled mode only.
     pub pace: f64,
-    /// What is left of turns that were interrupted. Sampled touches only.
+    /// Rest of interrupted turns. Sampled mode only.
     pub rest: Rest,
-    /// CPU time of its thread since the touches began, faults and reclaim for them included, without waiting.
+    /// CPU time of its thread since the accesses began, including their faults and reclaim, without waits.
     pub ran: Ps,
 }
 
 /// One access of a thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Accessing {
-    /// What it does. Its stream counts the touches.
+    /// Its parameters. Its stream counts the accesses.
     pub touching: Touching,
     /// Number of the region among all.
     pub region: usize,
@@ -44,25 +44,25 @@ pub(crate) struct Accessing {
     pub mapper: usize,
     /// Number of the process's mapping of it among all that may be marked; `None` without NUMA balancing.
     pub mapping: Option<usize>,
-    /// Marked pages that it will come to. Sampled touches only.
+    /// Marked pages that it will reach. Sampled mode only.
     pub ahead: Ahead,
     /// Number of the pool it draws from; `None`: it walks, or is explicit.
     pub pool: Option<usize>,
-    /// Touches after which it has given its pages back.
+    /// Accesses after which it has freed its pages.
     pub renewed: u64,
     /// Faults so far, on marked pages too; one that waits for the disk is one.
     pub faults: u64,
-    /// CPU time so far, without what is done for it outside, and what of it the program itself has had.
+    /// CPU time so far, without work outside the accessor, and the part of the program itself.
     pub time: Ps,
     pub user: Ps,
-    /// What it reads ahead.
+    /// Its read-ahead state.
     pub reader: Reader,
-    /// Where its touches are written down, and how many were.
+    /// Log of its accesses, and the number logged.
     pub log: Option<usize>,
     pub logged: u64,
 }
 
-/// How far a thread came.
+/// Progress of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessProgress {
     /// To the end of its time.
@@ -76,18 +76,18 @@ pub(crate) enum AccessProgress {
 }
 
 impl Accessing {
-    /// Touches that are left; `None`: no end.
+    /// Remaining accesses; `None`: no end.
     pub(crate) fn left(&self) -> Option<u64> {
         self.touching.count.map(|count| count.saturating_sub(self.touching.stream.count))
     }
 
-    /// Touches until its pages are freed.
+    /// Accesses until its pages are freed.
     pub(crate) fn to_renewal(&self) -> u64 {
         let pages = self.touching.pages.end - self.touching.pages.start;
         if self.touching.recycle { pages - self.touching.stream.count % pages } else { u64::MAX }
     }
 
-    /// If it renews its pages and has come to their end, they are freed.
+    /// If it recycles its pages and has reached their end, they are freed.
     pub(crate) fn renew(
         &mut self,
         state: &mut AccessState,
@@ -119,7 +119,7 @@ impl Accessor {
         }
     }
 
-    /// CPU time that the program itself has had for its touches: thinking, and waiting for memory.
+    /// CPU time of the program itself for its accesses: think time and memory latency.
     pub(crate) fn user(&self) -> Ps {
         self.list.iter().map(|access| access.user).sum::<Ps>().min(self.ran)
     }
@@ -131,12 +131,12 @@ impl Accessor {
             let pages = &access.touching.pages;
             access.mapping == Some(mapping) && pages.start < end && begin < pages.end
         };
-        // Those on the program's own pages are of what it does first.
+        // Those on the program's own pages belong to its start.
         let at = self.list.iter().position(of).unwrap_or(0);
         self.list.get_mut(at).into_iter().for_each(|access| access.faults += faults);
     }
 
-    /// The accesses begin: touches that are drawn are noted by epoch, for reclaim.
+    /// The accesses begin: drawn ones are logged by epoch, for reclaim.
     pub(crate) fn open_logs(&mut self, state: &mut AccessState) {
         for access in self.list.iter_mut().filter(|_| !self.explicit) {
             let how = match (access.pool, access.touching.stream.pattern()) {
@@ -149,7 +149,7 @@ impl Accessor {
         }
     }
 
-    /// Touches since this was asked last, by log.
+    /// Accesses since the last call, by log.
     pub(crate) fn take_touches(&mut self) -> impl Iterator<Item = (usize, u64)> + use<'_> {
         self.list.iter_mut().filter_map(|access| {
             let count = access.touching.stream.count;
@@ -157,7 +157,7 @@ impl Accessor {
         })
     }
 
-    /// Runs a thread on its caller's CPU until a time, or for a touch more.
+    /// Runs a thread on its caller's CPU until a time, or for at least one access.
     pub(crate) fn run(
         &mut self,
         state: &mut AccessState,

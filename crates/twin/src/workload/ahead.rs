@@ -1,10 +1,10 @@
-//! Marked units that an access will come to, by the number of the touch.
+//! Marked units that a stream of accesses will reach, by the number of the access.
 //!
-//! A touch and its hinting fault belong together: a thread that faults gets on more slowly, so it makes fewer touches and
-//! fewer faults. What is drawn for a time that a thread may not have is therefore bound to touches. Those of pools are
-//! drawn for all threads at once where an epoch begins ([`Hints`](crate::mm::accessed::hints::Hints)) and, where a thread gets further than was
-//! expected, for it alone; units whose touch is not reached wait for another draw. A walk is looked through as far as it
-//! will go before the thread has to stop; marks come only between epochs. Checked against touch by touch in
+//! An access and its hinting fault belong together: a thread that faults is slower, so it makes fewer accesses and
+//! fewer faults. Faults are therefore drawn by number of access, not by time. Those of pools are drawn for all threads
+//! at once when an epoch begins ([`Hints`](crate::mm::accessed::hints::Hints)) and, if a thread makes more accesses
+//! than expected, for it alone; units whose access is not reached wait for another draw. A walk is searched up to the
+//! point where the thread has to stop; marks are set only between epochs. Checked against single accesses in
 //! `tests/numa_sampling.rs`.
 
 use super::accessor::{Accessing, Accessor};
@@ -14,17 +14,17 @@ use crate::mm::prot_numa::Unit;
 use mmtwin_scenario::program::Pattern;
 use std::collections::VecDeque;
 
-/// What an access will come to.
+/// Marked units ahead of a stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ahead {
-    /// In order of the touches.
+    /// In order of the accesses.
     found: VecDeque<(u64, Unit)>,
-    /// Touches before this one have been drawn, or looked through.
+    /// Accesses before this one have been drawn or searched.
     until: u64,
 }
 
 impl Ahead {
-    /// A draw for the touches before `until` came to these.
+    /// Adds the result of a draw for the accesses before `until`.
     pub(crate) fn drawn(&mut self, mut hits: Vec<(u64, Unit)>, until: u64) {
         hits.sort_unstable();
         self.found.extend(hits);
@@ -33,7 +33,7 @@ impl Ahead {
 }
 
 impl Accessor {
-    /// The first marked unit among so many turns: its mapping, and the turns before it.
+    /// The first marked unit among this many turns: its mapping, and the turns before it.
     pub(super) fn next_marked(&mut self, state: &mut AccessState, turns: u64) -> Option<(u64, usize, Unit)> {
         let next = |access: &mut Accessing| {
             let mapping = access.mapping?;
@@ -44,7 +44,8 @@ impl Accessor {
         active.filter_map(next).min_by_key(|(before, ..)| *before)
     }
 
-    /// New marks may have come: what was found is no longer all. Calls `list` with what is to wait for another draw.
+    /// New marks are possible: the units found are no longer complete. Calls `list` with the units that wait for
+    /// another draw.
     pub(crate) fn forget_ahead(&mut self, mut list: impl FnMut(usize, Unit)) {
         for access in &mut self.list {
             let Ahead { found, .. } = std::mem::take(&mut access.ahead);
@@ -56,7 +57,7 @@ impl Accessor {
 }
 
 impl Accessing {
-    /// The first marked unit of a mapping that so many touches come to, and the touches before it.
+    /// The first marked unit of a mapping that this many accesses reach, and the accesses before it.
     fn next_marked(&mut self, state: &mut AccessState, mapping: usize, touches: u64) -> Option<(u64, Unit)> {
         let count = self.touching.stream.count;
         if state.mappings[mapping].marked() == 0 {
@@ -76,7 +77,7 @@ impl Accessing {
         None
     }
 
-    /// Marked units that some touches come to.
+    /// Marked units that some accesses reach.
     fn look(&self, state: &mut AccessState, mapping: usize, (from, to): (u64, u64)) -> Vec<(u64, Unit)> {
         let of = &state.mappings[mapping];
         let mut found = Vec::new();

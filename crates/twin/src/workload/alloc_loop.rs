@@ -11,20 +11,20 @@ use crate::time::{PS_PER_NS, Ps};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What every CPU does.
+/// Work of every CPU.
 #[derive(Clone, Debug)]
 pub struct AllocLoop {
     /// CPUs, each with a task of its own.
     pub cpus: Vec<u32>,
     /// Loops of each.
     pub loops: u64,
-    /// What is allocated.
+    /// The request.
     pub request: Request,
     /// Policy of every task.
     pub policy: Policy,
 }
 
-/// What a CPU has done.
+/// Results of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuLoops {
     /// The CPU.
@@ -35,7 +35,7 @@ pub struct CpuLoops {
     pub time: Ps,
 }
 
-/// What all have done.
+/// Results of all CPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopResult {
     /// By CPU, in the order of [`AllocLoop::cpus`].
@@ -46,7 +46,7 @@ pub struct LoopResult {
 }
 
 impl AllocLoopTask {
-    /// A task on its CPU with so many loops to do.
+    /// A task on its CPU with this many loops to do.
     pub fn new(caller: Caller, left: u64) -> AllocLoopTask {
         AllocLoopTask { cpu: caller.cpu, caller, left, list: None, steady: None }
     }
@@ -84,7 +84,7 @@ pub struct AllocLoopTask {
     pub left: u64,
     /// Zone and list after its last loop.
     list: Option<(usize, PerCpuPages)>,
-    /// What its last loop did, if that left everything but counters as it was.
+    /// Effects of its last loop, if that changed only counters.
     pub(super) steady: Option<Steady>,
 }
 
@@ -152,7 +152,7 @@ impl Kernel {
         };
         while let Some(first) = waiting(self, loop_tasks) {
             self.run_timers(first / PS_PER_NS);
-            // Timers go off at whole nanoseconds, before the loops that begin then or later.
+            // Timers fire at whole nanoseconds, before the loops that begin then or later.
             let timer = self.refresh.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
             let end = timer.min(until);
             loop_tasks.iter_mut().for_each(AllocLoopTask::unsettle);
@@ -164,7 +164,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Runs loops that begin before a time, in order; if asked, only until every CPU's loop is steady.
+    /// Runs loops that begin before a time, in order; with `until_steady`, only until every CPU's loop is steady.
     fn run_singly(
         &mut self,
         loop_tasks: &mut [AllocLoopTask],
@@ -185,7 +185,7 @@ impl Kernel {
             if until_steady {
                 loop_tasks[at].steady = steady;
                 if self.alloc.lock_count() != locked {
-                    // Free pages have changed: nobody's last loop tells what the next will be like.
+                    // Free pages have changed: no CPU's last loop predicts its next one.
                     loop_tasks.iter_mut().for_each(AllocLoopTask::unsettle);
                 }
                 unsteady = loop_tasks.iter().filter(|at| at.left > 0 && at.steady.is_none()).count();
@@ -197,7 +197,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// One loop of a CPU; if asked, what it was like if it left all but counters as they were.
+    /// One loop of a CPU; with `compare`, its effects if it changed only counters.
     #[inline]
     fn run_one(
         &mut self,

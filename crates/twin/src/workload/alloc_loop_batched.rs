@@ -1,11 +1,11 @@
 //! Many loops at once.
 //!
-//! A loop that leaves its CPU's list as it found it and touches no buddy list will do the same again: only counters and
-//! time go on. Counters run by their closed form up to the loop that writes the shared words. Those loops are taken one
-//! by one in order of (time, CPU) and noted in a log per zone; every other CPU of another core pays for fetching the
-//! line in its first loop that begins after the note. How many loops a CPU does until its own next write depends on the
-//! notes that come before it, so a CPU is only taken as far as notes are known, and asked again when its time has come.
-//! Checked: counters, lists, lines and times equal those of single loops (`tests/allocator.rs`).
+//! A loop that leaves its CPU's list unchanged and uses no buddy list repeats exactly: only counters and time advance.
+//! Counters advance by their closed form up to the loop that writes the shared words. Those loops are simulated one by
+//! one in order of (time, CPU) and logged per zone; every CPU of another core pays for fetching the line in its first
+//! loop that begins after the log entry. The number of loops of a CPU until its own next write depends on the entries
+//! before it, so a CPU is only advanced as far as the log is complete, and continued later. Checked: counters, lists,
+//! lines and times equal those of single loops (`tests/allocator`).
 
 use super::alloc_loop::{AllocLoopTask, Steady};
 use crate::mm::kernel::Kernel;
@@ -56,7 +56,7 @@ struct Runner {
     uncounted: u64,
     /// The next loop must fetch the line.
     stale: bool,
-    /// Start of the last loop that is certain to have looked at the line.
+    /// Start of the last loop that is certain to have read the line.
     looked: (Ps, u32),
     /// First note not passed.
     next: u64,
@@ -92,7 +92,7 @@ impl Runner {
         self.quiet = self.quiet.saturating_sub(loops);
     }
 
-    /// Goes to the first note that takes the line from this CPU.
+    /// Moves to the first log entry that takes the line from this CPU.
     fn note(&mut self, log: &Log, siblings: &[u32]) -> Option<(Ps, u32)> {
         loop {
             let &note = log.notes.get((self.next - log.base) as usize)?;
@@ -217,7 +217,7 @@ impl Kernel {
         }
     }
 
-    /// What a steady loop counts.
+    /// Counts of a steady loop.
     fn counts(&self, steady: &Steady) -> [NumaItem; 2] {
         [NumaItem::Hit, if steady.local { NumaItem::Local } else { NumaItem::Other }]
     }
@@ -228,7 +228,7 @@ impl Kernel {
         self.counts(steady).into_iter().filter_map(until).min().map_or(u64::MAX, |until| until - 1)
     }
 
-    /// Brings the counters up to a runner.
+    /// Advances the counters to the state of a runner.
     fn settle_counters(&mut self, runner: &mut Runner, order: u32) {
         let loops = std::mem::take(&mut runner.uncounted);
         for item in self.counts(&runner.steady) {
@@ -247,7 +247,7 @@ impl Kernel {
         for runner in runners.iter_mut().filter(|runner| runner.log == which) {
             let first = runner.note(log, &self.siblings[runner.cpu as usize]);
             if runner.left == 0 && first.is_some() {
-                // It looks no more: that it has lost the line is all there is to know.
+                // It reads no more: it has lost the line.
                 (runner.stale, runner.next) = (true, end);
             }
             passed = passed.min(runner.next);

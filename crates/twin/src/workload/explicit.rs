@@ -10,8 +10,8 @@ use crate::time::{PS_PER_NS, Ps};
 use mmtwin_scenario::program::Access as Touch;
 use mmtwin_scenario::workload::Via;
 
-/// Touches until a time, or until others have to hear of something. A touch that has begun is completed, with its think
-/// time; one that fails or has to wait is made again.
+/// Makes accesses until a time, or until there are effects for the engine. An access that has begun is completed, with
+/// its think time; one that fails or has to wait is repeated.
 pub(super) fn run(
     accessor: &mut Accessor,
     state: &mut AccessState,
@@ -27,7 +27,7 @@ pub(super) fn run(
         let turn = (0..count).map(|i| (accessor.turn + i) % count).find(|&i| accessor.list[i].active());
         let Some(turn) = turn else { return Ok(AccessProgress::Done) };
         let access = &mut accessor.list[turn];
-        // What it frees is its own.
+        // Pages that it frees are its own.
         let given = access.renew(state, kernel, caller);
         debug_assert!(given.is_ok());
         let Some(next) = access.touching.stream.next() else { return Ok(AccessProgress::Done) };
@@ -51,7 +51,7 @@ pub(super) fn run(
     Ok(if accessor.list.iter().any(|access| access.active()) { AccessProgress::On } else { AccessProgress::Done })
 }
 
-/// Makes a touch of a page of the region; `None`: done, with its think time. Else it has to be made again after this.
+/// Accesses a page of the region; `None`: done, with its think time. Else it has to be repeated after this.
 pub(super) fn touch(
     access: &mut Accessing,
     state: &mut AccessState,
@@ -62,7 +62,7 @@ pub(super) fn touch(
     let (cpu, start) = (caller.cpu, kernel.clock(caller.cpu));
     let from = kernel.machine.node_of(cpu);
     let came = come_to(access, state, kernel, caller, touch);
-    // What a touch has done that has to be made again is not done again.
+    // Completed parts of an access that is repeated are not repeated.
     let there = kernel.clock(cpu);
     access.time += there - start;
     match came? {
@@ -84,7 +84,7 @@ pub(super) fn touch(
     };
     let lines = f64::from(access.touching.lines);
     state.load.touch(from, node, lines, f64::from(u8::from(touch.write)));
-    // A touch takes some time, so that the loop ends.
+    // An access takes some time, so that the loop ends.
     let time = (state.load.latency(from, node) * lines) as Ps + access.touching.think * PS_PER_NS;
     kernel.spend(cpu, time.max(1));
     let own = kernel.clock(cpu) - there;
@@ -92,7 +92,7 @@ pub(super) fn touch(
     Ok(None)
 }
 
-/// What follows an access: a task that has dirtied many file pages pauses until then.
+/// After an access: a task that has dirtied many file pages pauses until then.
 pub(super) fn after(
     access: &Accessing,
     state: &AccessState,
@@ -105,7 +105,7 @@ pub(super) fn after(
     until.flatten().map(|until| until * PS_PER_NS)
 }
 
-/// Sees to it that a page is there, and touches it.
+/// Faults a page in if needed, and accesses it.
 fn come_to(
     access: &mut Accessing,
     state: &mut AccessState,
@@ -121,7 +121,7 @@ fn come_to(
         match state.fault(kernel, caller, (region, mapper, &mut access.reader), page, touch.write)? {
             Touched::Done => access.faults += 1,
             later @ (Touched::Wait(_) | Touched::Again) => {
-                // A page that comes from swap is mapped when it is asked for.
+                // A page is mapped when it is swapped in.
                 access.faults += u64::from(state.regions[region].is_mapped(mapper, page, touch.write));
                 return Ok(later);
             }

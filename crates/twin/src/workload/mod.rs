@@ -1,9 +1,9 @@
-//! The workload's rates turned into accesses of memory, and what its threads do in tight loops.
+//! The workload's rates turned into accesses of memory, and tight loops of its threads.
 //!
-//! Three readers of one program: [`sampled`] draws per epoch how many pages are touched for the first time and which,
-//! so its cost grows with faults, not with touches; [`explicit`] makes every touch and is what the sampled one is checked
-//! against; [`replay`] makes the touches of an access trace ([`trace`]). [`accessor`] has the accesses of one thread.
-//! [`alloc_loop`] runs loops of one allocation and its free, many at once where they are alike.
+//! Three readers of one program: [`sampled`] draws per epoch the number of pages with a first access and the pages, so
+//! its cost grows with faults, not with accesses; [`explicit`] makes every access, and the sampled mode is checked
+//! against it; [`replay`] makes the accesses of an access trace ([`trace`]). [`accessor`] has the accesses of one
+//! thread. [`alloc_loop`] runs loops of one allocation and its free, many at once where they are equal.
 
 pub(crate) mod accessor;
 pub(crate) mod ahead;

@@ -9,7 +9,7 @@ use crate::time::{Ns, PS_PER_NS, Ps};
 use mmtwin_scenario::program::Access as Touch;
 use std::sync::Arc;
 
-/// A touch of a thread.
+/// An access of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Time since the start of the run.
@@ -20,7 +20,7 @@ pub(crate) struct Step {
     pub write: bool,
 }
 
-/// What a thread replays.
+/// Replay of a thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Replay {
     steps: Arc<Vec<Step>>,
@@ -37,7 +37,7 @@ impl Replay {
     }
 }
 
-/// Makes the touches that are due before a time.
+/// Makes the accesses that are due before a time.
 pub(super) fn run(
     (accessor, replay): (&mut Accessor, &mut Replay),
     state: &mut AccessState,

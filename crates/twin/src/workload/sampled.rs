@@ -1,10 +1,10 @@
-//! Touches by their rates: how many fit into a time, and which pages they touch for the first time.
+//! Accesses by their rates: their number in a time, and the pages that they access for the first time.
 //!
-//! A thread takes turns, one touch of each access; a turn takes think time, the mean latency over classes and nodes,
-//! and the faults that are to be expected. `n` turns leave a page of a class with P pages and share s untouched with
-//! probability (1 - s/P)^n and unwritten with (1 - sw/P)^n, so the pages that leave a list are a binomial number of
-//! random picks. Walks are followed touch by touch while a page of their part is missing, and not at all afterwards.
-//! Within a chunk faults are spread evenly.
+//! A thread makes turns of one access of each stream; a turn takes think time, the mean latency over classes and nodes,
+//! and the expected faults. `n` turns leave a page of a class with P pages and share s unaccessed with probability (1 -
+//! s/P)^n and unwritten with (1 - sw/P)^n, so the pages that leave a list are a binomial number of random picks. Walks
+//! are followed access by access while a page of their part is missing, and not at all afterwards. Within a chunk
+//! faults are spread evenly.
 
 use super::accessor::{AccessProgress, Accessing, Accessor};
 use crate::hw::MAX_NODES;
@@ -19,7 +19,7 @@ use crate::page_alloc::{AllocationFailure, Caller};
 use crate::time::{PS_PER_NS, Ps, Random};
 use mmtwin_scenario::program::Stream;
 
-/// A page to bring in.
+/// A page to fault in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     /// Place in the accessor's list.
@@ -46,7 +46,7 @@ pub(crate) struct Rest {
     begun: bool,
 }
 
-/// What a turn of all active accesses takes, in picoseconds.
+/// Time of a turn of all active streams, in picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
     /// CPU time alone on the machine, without faults.
@@ -76,7 +76,7 @@ pub(super) fn run(
         }
         let start = kernel.clock(cpu);
         for access in &mut accessor.list {
-            // What it frees is its own.
+            // Pages that it frees are its own.
             let given = access.renew(state, kernel, caller);
             debug_assert!(given.is_ok());
         }
@@ -118,7 +118,7 @@ pub(super) fn run(
     Ok(if accessor.list.iter().any(Accessing::active) { AccessProgress::On } else { AccessProgress::Done })
 }
 
-/// Has the faults of the turns that were taken, up to a time or until others have to hear of something.
+/// Handles the faults of the turns that were made, up to a time or until there are effects for the engine.
 fn finish(
     accessor: &mut Accessor,
     state: &mut AccessState,
@@ -131,7 +131,7 @@ fn finish(
         if kernel.clock(cpu) >= until || kernel.has_effects() {
             return Ok(Some(AccessProgress::On));
         }
-        // A fault that failed or waited has had its time.
+        // A fault that failed or waited was charged its time.
         if !std::mem::replace(&mut accessor.rest.begun, true) {
             kernel.spend(cpu, accessor.rest.gap);
         }
@@ -147,8 +147,8 @@ fn finish(
     Ok(accessor.rest.asleep.take().map(|time| AccessProgress::Asleep(kernel.clock(cpu).saturating_add(time))))
 }
 
-/// The share of an access's touches that goes to each node, from those of its pages that have one; to `None` those of
-/// pages that nobody has written.
+/// Share of a stream's accesses to each node, from those of its pages that have one; `None` are pages that were never
+/// written.
 fn each_share(access: &Accessing, state: &AccessState, mut take: impl FnMut(Option<usize>, f64)) {
     if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_ref()) {
         if pool.mean.nowhere > 0.0 {
@@ -168,7 +168,7 @@ fn each_share(access: &Accessing, state: &AccessState, mut take: impl FnMut(Opti
     }
 }
 
-/// CPU time of a touch without faults. Pages that nobody has written are near.
+/// CPU time of an access without faults. Pages that were never written count as local.
 fn busy(access: &Accessing, state: &AccessState, from: usize) -> f64 {
     let mut latency = 0.0;
     each_share(access, state, |node, share| latency += share * state.load.latency(from, node.unwrap_or(from)));
@@ -185,7 +185,7 @@ fn note_load(access: &Accessing, state: &mut AccessState, from: usize, touches: 
     }
 }
 
-/// Faults of the next touch to be expected.
+/// Expected faults of the next access.
 fn expected(access: &Accessing, state: &AccessState) -> f64 {
     let writes = access.touching.stream.writes().get();
     let of_class = |class: &Class| {
@@ -194,7 +194,7 @@ fn expected(access: &Accessing, state: &AccessState) -> f64 {
     match access.pool.and_then(|number| state.pools[number].as_ref()) {
         Some(pool) if !pool.mean.missing => 0.0,
         Some(pool) => pool.classes.iter().map(of_class).sum(),
-        // Where a walk comes to missing pages they follow each other.
+        // Missing pages of a walk follow each other.
         None => {
             let (region, pages) = (&state.regions[access.region], &access.touching.pages);
             match region.within(pages) {
@@ -207,7 +207,7 @@ fn expected(access: &Accessing, state: &AccessState) -> f64 {
     }
 }
 
-/// The missing pages that some touches of an access come to.
+/// The missing pages that some accesses of a stream reach.
 fn find_missing(
     access: &Accessing,
     number: usize,
@@ -232,7 +232,7 @@ fn find_missing(
     }
 }
 
-/// Follows a walk touch by touch.
+/// Follows a walk access by access.
 fn follow(
     stream: &Stream,
     access: usize,
@@ -251,7 +251,7 @@ fn follow(
 }
 
 /// Picks the pages of a class that leave its lists.
-#[allow(clippy::too_many_arguments)] // what is borrowed apart cannot come together
+#[allow(clippy::too_many_arguments)] // separate borrows cannot be passed as one struct
 fn pick(
     pool: &mut Pool,
     base: Fault,
@@ -289,7 +289,7 @@ fn pick(
         let at = random.below(object, draw, pool.classes[base.class].absent.len() as u64);
         let page = pool.pick_absent(base.class, at);
         let class = &mut pool.classes[base.class];
-        // Of the touched pages some are written first, some read first and written later, the others only read.
+        // Of the accessed pages some are written first, some read first and written later, the others only read.
         let kind = random.fraction(object, kind) * touched;
         let first = writes * touched;
         let (read, write) = (kind >= first, kind < written.max(first));
@@ -313,7 +313,7 @@ fn keep(
     }
 }
 
-/// Brings a page in.
+/// Faults a page in.
 fn fault_in(
     fault: &Fault,
     access: &mut Accessing,
@@ -332,7 +332,7 @@ fn fault_in(
             match came? {
                 Touched::Done => access.faults += 1,
                 later @ (Touched::Wait(_) | Touched::Again) => {
-                    // A page that comes from swap is mapped when it is asked for.
+                    // A page is mapped when it is swapped in.
                     access.faults += u64::from(state.regions[number].is_mapped(access.mapper, page, write));
                     return Ok(later);
                 }

@@ -1,9 +1,9 @@
-//! Access traces: touches of a scenario's processes that were given one by one.
+//! Access traces: a list of single accesses of a scenario's processes.
 //!
-//! A pid is that of a thread in recordings of the scenario: 1000 for the first thread of the first process, and so on. A
-//! page is one of the thread's process, whose regions are counted through in their order. All threads of a process that
-//! is in the trace do what is there and nothing else, after they have populated their regions; a thread makes its
-//! touches in their order, each at its time or, if it is behind, at once.
+//! A pid is that of a thread in recordings of the scenario: 1000 for the first thread of the first process, and so on.
+//! A page is one of the thread's process, whose regions are counted through in their order. All threads of a process
+//! that is in the trace make only its accesses, after they have populated their regions; a thread makes its accesses in
+//! order, each at its time or, if it is behind, at once.
 
 use super::replay::{Replay, Step};
 use crate::time::{Ns, PS_PER_NS, Ps};
@@ -14,13 +14,13 @@ use std::sync::Arc;
 /// Id of the first process; threads and later processes follow.
 pub(crate) const FIRST_PID: i32 = 1000;
 
-/// Why a touch cannot be replayed.
+/// Reasons why an access cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// No thread has the pid.
     #[error("the scenario has no pid {pid}: its threads are {FIRST_PID} to {last}")]
     Pid {
-        /// That pid.
+        /// The pid.
         pid: i32,
         /// Pid of the last thread.
         last: i64,
@@ -40,22 +40,22 @@ pub enum TraceError {
         pid: i32,
         /// Its process.
         process: String,
-        /// That page.
+        /// The page.
         page: u64,
         /// Pages of all regions.
         pages: u64,
     },
 }
 
-/// The touches of a scenario's threads.
+/// The accesses of a scenario's threads.
 #[derive(Clone, Debug)]
 pub struct Trace {
     processes: Vec<Known>,
-    /// By thread of the workload: its process and its touches.
+    /// By thread of the workload: its process and its accesses.
     threads: Vec<(usize, Arc<Vec<Step>>)>,
 }
 
-/// A process as a trace knows it.
+/// A process, for a trace.
 #[derive(Clone, Debug)]
 struct Known {
     name: String,
@@ -77,7 +77,7 @@ impl Trace {
         Trace { processes: processes.collect(), threads: threads.collect() }
     }
 
-    /// Adds a touch. Those of a thread come in order of time.
+    /// Adds an access. Those of a thread are in order of time.
     pub fn add(&mut self, at: Ns, pid: i32, page: u64, write: bool) -> Result<(), TraceError> {
         let last = i64::from(FIRST_PID) + self.threads.len() as i64 - 1;
         let thread = usize::try_from(i64::from(pid) - i64::from(FIRST_PID)).ok();
@@ -99,7 +99,7 @@ impl Trace {
         Err(TraceError::Page { pid, process: process(), page, pages: known.regions.iter().sum() })
     }
 
-    /// The touches of a thread, in a run that begins at a time.
+    /// The accesses of a thread, in a run that begins at a time.
     pub(crate) fn of_thread(&self, thread: usize, begin: Ns) -> Replay {
         Replay::new(self.threads[thread].1.clone(), begin)
     }
@@ -110,7 +110,7 @@ impl Trace {
     }
 }
 
-/// What has been replayed.
+/// Replayed accesses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Replayed {
     made: usize,
@@ -118,12 +118,12 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    /// Notes how far a thread came.
+    /// Records the progress of a thread.
     pub(crate) fn add(&mut self, replay: &Replay) {
         (self.made, self.late) = (self.made + replay.made, self.late.max(replay.late));
     }
 
-    /// What is said of it.
+    /// Notes about it for the results.
     pub(crate) fn note(&self, trace: &Trace) -> String {
         let all: usize = trace.threads.iter().map(|(_, steps)| steps.len()).sum();
         let late = self.late / PS_PER_NS;

@@ -25,11 +25,11 @@ pub struct Finished {
     pub events: Vec<(u64, u32, String)>,
     /// Scanned and reclaimed pages of all `mm_vmscan_lru_shrink_inactive` events of kswapd, and of others.
     pub shrunk: [(u64, u64); 2],
-    /// What events of reclaim for blocks come to.
+    /// Sums of the events of reclaim for blocks.
     pub blocks: Blocks,
 }
 
-/// What events of reclaim for blocks come to.
+/// Sums of the events of reclaim for blocks.
 #[derive(Default)]
 pub struct Blocks {
     /// Neighbours: taken, of these dirty, refused.
@@ -79,7 +79,7 @@ impl Sink for Kept {
         self.events.push((event.ts, event.cpu, event.name.to_string()));
         if event.kind == Kind::MmVmscanLruShrinkInactive {
             let of = event.typed::<MmVmscanLruShrinkInactive>();
-            // The first task of a scenario is number 1000; threads of the kernel come before.
+            // The first task of a scenario is number 1000; kernel threads have lower numbers.
             let sum = &mut self.shrunk[usize::from(event.pid >= 1000)];
             *sum = (sum.0 + of.nr_scanned, sum.1 + of.nr_reclaimed);
             self.blocks.sync_batches += u64::from(of.flags.0 & SYNC > 0);
@@ -154,7 +154,7 @@ pub fn ran(text: &str) -> Finished {
     run_it(&scenario(text).unwrap(), false, None).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs a scenario touch by touch.
+/// Runs a scenario in explicit mode.
 pub fn ran_explicitly(text: &str) -> Finished {
     run_it(&scenario(text).unwrap(), true, None).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -80,7 +80,7 @@ kernel.sysctl.vm.defrag_mode | reclaim-6.18 | 1 | refused pageblocks whole
 kernel.sysctl.vm.stat_interval | counters-6.1 | 2
 kernel.sysctl.vm.numa_stat | counters-6.1 | 0
 kernel.sysctl.kernel.numa_balancing | numa-6.1 | 0
-kernel.sysctl.kernel.numa_balancing_promote_rate_limit_MBps | numa-6.1 | 10 | refused no tiers
+kernel.sysctl.kernel.numa_balancing_promote_rate_limit_MBps | numa-6.1 | 10 | refused memory tiering is not supported
 kernel.sysctl.kernel.numa_balancing_migrate_deferred | numa-3.13 | 1
 kernel.sysctl.kernel.watchdog_thresh | vmalloc-6.1 | 5 | refused no watchdog
 kernel.sysctl_max.vm.swappiness | reclaim-6.1 | 50 | refused 0 to 50
@@ -93,7 +93,7 @@ kernel.numa_balancing.scan_delay_ms | numa-6.1 | 300
 kernel.numa_balancing.scan_period_min_ms | numa-6.1 | 100
 kernel.numa_balancing.scan_period_max_ms | numa-6.1 | 60
 kernel.numa_balancing.scan_size_mb | numa-6.1 | 2
-kernel.numa_balancing.hot_threshold_ms | numa-6.1 | 10 | refused no tiers
+kernel.numa_balancing.hot_threshold_ms | numa-6.1 | 10 | refused memory tiering is not supported
 kernel.numa_balancing.shared_pages | numa-6.1 | none
 kernel.numa_balancing.active_set | numa-2014-v3 | 40-20
 kernel.numa_balancing.active_nodes_compare | numa-2014-v3 | shift | unseen
@@ -173,7 +173,7 @@ kernel.reclaim.cgroup_walk | reclaim-3.5 | rotating | refused lists of their own
 kernel.reclaim.skip_limit | reclaim-6.1 | 1
 kernel.reclaim.skip_limit | reclaim-3.5 | 1 | refused skips
 kernel.reclaim.stats_flush_ms | cgroup-6.1 | 2000
-kernel.reclaim.stats_flush_ms | reclaim-3.5 | 2000 | refused what is so now
+kernel.reclaim.stats_flush_ms | reclaim-3.5 | 2000 | refused always current
 kernel.reclaim.pagevec_size | reclaim-6.1 | 31
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
 kernel.reclaim.defer_by_order | reclaim-3.5; process.kernel.phase.0.action.0.order=5 | false | unseen

@@ -1,14 +1,14 @@
-//! Made-up reclaim recordings whose sums are known, for tests of everything between a trace and its report.
+//! Made-up reclaim recordings whose sums are known, for tests of all steps from a trace to its report.
 //!
-//! From totals (those of the ftrace tables of the reclaim series of 2010 and 2012, say) comes a deterministic
-//! sequence of events of an era whose sums, by the rules of those tables, are exactly the totals: a process counts as
-//! direct reclaimer if it begins direct reclaim, isolations of active lists alone do not count, nor do wake requests
-//! of other processes, waits of every process but kswapd count as direct, a reclaim or awake phase without an end
-//! has no duration. The sequence has what makes counting hard: several reclaimers of one name, several kswapds, tasks
-//! that move between CPUs inside a reclaim, cgroup and node reclaim in between, isolations that take nothing, order
-//! re-wakeups, and reclaims that are nested or unfinished at the end.
-//! In kernels with `mm_vmscan_throttled` the waits are throttling for writeback and for congestion.
-//! Not modelled: lost events, and with the formats of 3.5 isolations of active lists, which those kernels do not distinguish from others.
+//! From totals (for example those of the ftrace tables of the reclaim series of 2010 and 2012) a deterministic sequence
+//! of events of an era is made, whose sums, by the rules of those tables, are exactly the totals: a process counts as
+//! direct reclaimer if it begins direct reclaim, isolations of active lists alone do not count, nor do wake requests of
+//! other processes, waits of every process but kswapd count as direct, a reclaim or awake phase without an end has no
+//! duration. The sequence has cases that are hard to count: several reclaimers of one name, several kswapds, tasks that
+//! move between CPUs inside a reclaim, cgroup and node reclaim in between, isolations without pages, order re-wakeups,
+//! and reclaims that are nested or unfinished at the end. In kernels with `mm_vmscan_throttled` the waits are
+//! throttling for writeback and for congestion. Not modelled: lost events, and with the formats of 3.5 isolations of
+//! active lists, which those kernels do not distinguish from others.
 
 mod plan;
 mod split;
@@ -40,7 +40,7 @@ pub struct Made {
     pub comm: &'static str,
     /// Event name.
     pub event: &'static str,
-    /// What the kernel prints behind the name.
+    /// Text that the kernel prints behind the name.
     pub payload: Vec<u8>,
     /// Record, common fields included.
     pub record: Vec<u8>,

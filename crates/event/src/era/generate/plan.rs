@@ -1,7 +1,8 @@
-//! The sequence of events behind a made-up recording: who does what, when, on which CPU.
+//! The sequence of events of a made-up recording: task, action, time and CPU.
 //!
-//! Every task has a line of time of its own, on which its reclaims follow one another; all lines are merged by time.
-//! What a side of reclaim has to do is cut into batches, as the kernel takes pages from a list, and dealt out.
+//! Every task has a timeline of its own, on which its reclaims follow one another; all timelines are merged by time.
+//! The work of kswapd and of direct reclaim is cut into batches, as the kernel isolates pages from a list, and
+//! distributed.
 
 use super::split::{Random, shares, waits};
 use super::totals::{Pages, Totals};
@@ -122,7 +123,7 @@ struct Life {
     now: u64,
 }
 
-/// What happens between a start and an end.
+/// Events between a start and an end.
 #[derive(Default)]
 struct Session {
     /// Microseconds from begin to end.
@@ -186,7 +187,7 @@ impl Crowd {
             self.retry(pool);
             return Ok(());
         }
-        // Some of the waits are those of an allocation that is tried again, outside of reclaim.
+        // Some of the waits are those of an allocation that is retried, outside of reclaim.
         self.retry(pool.split_off(pool.len() - pool.len() / 3));
         // At the end one begin has no end, and another begin is followed by a second one.
         let odd = totals.direct_reclaims >= 4;
@@ -245,7 +246,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Tasks whose events are not part of any sum but that of their waits.
+    /// Tasks whose events are part of no sum but that of their waits.
     fn others(&mut self) {
         for task in WAKERS {
             let mut life = self.born(task);

@@ -60,7 +60,7 @@ fn column(rows: &str) -> Totals {
     totals
 }
 
-/// What one process did, by the rules of the tables.
+/// Sums of one process, by the rules of the tables.
 #[derive(Default)]
 struct Process {
     begins: u64,
@@ -264,7 +264,7 @@ fn everything_that_makes_counting_hard_is_there() {
 }
 
 #[test]
-fn records_and_lines_tell_the_same() {
+fn records_and_lines_have_the_same_fields() {
     for era in Era::ALL {
         let recording = Recording::new(era, &column(SMALL)).unwrap();
         let formats: BTreeMap<u16, &Definition> = recording.formats().collect();

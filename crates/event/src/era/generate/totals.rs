@@ -1,4 +1,4 @@
-//! What a made-up recording is to add up to: the rows of the ftrace tables.
+//! Sums of a made-up recording: the rows of the ftrace tables.
 
 /// Pages that one side of reclaim (direct or kswapd) handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Elements of lists, members of tables, and words, as serde asks for them.
+//! Elements of lists, members of tables, and words, for serde.
 
 use super::At;
 use super::wrong::Wrong;

@@ -1,12 +1,12 @@
 //! Reading a tree into types, with all its faults.
 //!
-//! The types are read by serde, which gives up at the first error. So a value that cannot be read is noted, omitted,
-//! and the tree is read again: a list does without the element, a table without the key, and where the key is needed
-//! the table itself is omitted of what is around it. What is wrong independently is found in one go, and a fault
-//! that only follows from another is not reported.
+//! The types are read by serde, which stops at the first error. So a value that cannot be read is noted, omitted, and
+//! the tree is read again: a list is read without the element, a table without the key, and if the key is required the
+//! table itself is omitted. Independent faults are found together, and a fault that only follows from another is not
+//! reported.
 //!
-//! Unknown keys and words are known here to be wrong, since serde tells the reader the names of a type's fields and
-//! values; that is where suggestions come from.
+//! Unknown keys and words are recognised here, since serde passes the names of a type's fields and values; suggestions
+//! are made from these.
 
 mod access;
 mod deserialize;
@@ -21,7 +21,7 @@ use wrong::{Wrong, shown};
 
 /// Values that are omitted at most; a file with more faults is another kind of file.
 const MAX_ROUNDS: usize = 64;
-/// Bytes of files that are read that often in all; larger files have their faults reported in fewer rounds.
+/// Bytes of all rereads of a file; larger files have their faults reported in fewer rounds.
 const MAX_BYTES: usize = 16 << 20;
 
 /// Reads a tree. `what` names the tree in messages about missing keys.
@@ -98,7 +98,7 @@ impl<'a> At<'a> {
         add(&mut self.reading.faults.borrow_mut(), new);
     }
 
-    /// Notes what went wrong with this node and leaves out what must be.
+    /// Records the fault of this node and omits what it must.
     fn failed(&self, wrong: Wrong) -> Wrong {
         match wrong {
             Wrong::Noted => {}
@@ -122,7 +122,7 @@ impl<'a> At<'a> {
         Wrong::Noted
     }
 
-    /// What is written here instead of what is expected.
+    /// The text found here instead of the expected one.
     fn mismatch(&self, expected: &str) -> Wrong {
         let written = shown(self.reading.sources.written(self.node.place));
         let help = (expected == TEXT && matches!(self.node.value, Value::Integer(_) | Value::Float(_)))
@@ -197,5 +197,5 @@ enum Number {
     Float(f64),
 }
 
-/// What messages call a text.
+/// Name of a text in messages.
 const TEXT: &str = "a text in quotes";

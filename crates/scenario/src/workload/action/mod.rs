@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 pub struct Action {
     /// Which threads do it. `vmalloc-test` starts all of them at the same moment.
     pub threads: Threads,
-    /// What they do.
+    /// The action.
     pub kind: ActionKind,
 }
 
-/// What an action does.
+/// Kinds of actions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActionKind {
     /// Allocates pages and frees them, over and over: `hold` allocations, then as many frees. With `hold` 1, order 0
@@ -29,7 +29,7 @@ pub enum ActionKind {
         order: u32,
         /// Allocation flags.
         gfp: Gfp,
-        /// Preferred node; `None`: as the policy says.
+        /// Preferred node; `None`: by the policy.
         node: Option<u32>,
         /// Memory policy; `None`: that of the process.
         policy: Option<Policy>,
@@ -37,7 +37,7 @@ pub enum ActionKind {
         hold: u64,
         /// Allocations per thread; `None`: until the phase ends.
         count: Option<u64>,
-        /// Pages allocated per second and thread; `None`: as fast as it goes.
+        /// Pages allocated per second and thread; `None`: as fast as possible.
         rate: Option<PageRate>,
     },
     /// Allocates pages and keeps them until the process ends.
@@ -46,17 +46,17 @@ pub enum ActionKind {
         order: u32,
         /// Allocation flags.
         gfp: Gfp,
-        /// Preferred node; `None`: as the policy says.
+        /// Preferred node; `None`: by the policy.
         node: Option<u32>,
         /// Memory policy; `None`: that of the process.
         policy: Option<Policy>,
         /// Allocations per thread; `None`: until the phase ends.
         count: Option<u64>,
-        /// Pages allocated per second and thread; `None`: as fast as it goes.
+        /// Pages allocated per second and thread; `None`: as fast as possible.
         rate: Option<PageRate>,
     },
-    /// Tries to allocate blocks one after the other, keeps those it gets until the action ends, and goes on where it gets
-    /// none: the test of huge pages of stress-highalloc.
+    /// Tries to allocate blocks one after the other, keeps them until the action ends, and continues after a failure:
+    /// the test of huge pages of stress-highalloc.
     HighOrderAlloc {
         /// Order of each block, 1 to 13.
         order: u32,
@@ -66,7 +66,8 @@ pub enum ActionKind {
         count: u64,
         /// Time from the start of one attempt to the start of the next, at least.
         interval: Time,
-        /// Every attempt goes on as long as reclaim gets on (`__GFP_REPEAT`, since 4.13 `__GFP_RETRY_MAYFAIL`).
+        /// Every attempt is retried as long as reclaim makes progress (`__GFP_REPEAT`, since 4.13
+        /// `__GFP_RETRY_MAYFAIL`).
         gfp_retry_mayfail: bool,
     },
     /// The kernel's vmalloc stress test, `test_vmalloc`, with one kernel thread per thread of the action.
@@ -111,7 +112,7 @@ pub enum ActionKind {
     /// Loads a kernel module and unloads it again, over and over. Each change of its memory's rights purges vmalloc
     /// areas.
     ModuleCycle {
-        /// Name of the module, such as `xfs`. What it depends on stays loaded.
+        /// Name of the module, such as `xfs`. Modules that it depends on stay loaded.
         name: String,
         /// Cycles per thread; `None`: until the phase ends.
         count: Option<u64>,
@@ -146,7 +147,7 @@ variant! {
 variant! {
     /// Tests of `test_vmalloc`.
     pub enum VmallocTest {
-        /// One page, touched and freed.
+        /// One page, accessed and freed.
         FixSize = "fix_size_alloc_test",
         /// One page in a hole of exactly its size, among as many that are kept.
         FullFit = "full_fit_alloc_test",

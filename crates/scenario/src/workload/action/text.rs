@@ -15,7 +15,7 @@ variant! {
         PageLoop = "page-loop",
         /// Allocates pages and keeps them.
         PageHog = "page-hog",
-        /// Tries to allocate blocks and keeps those it gets.
+        /// Tries to allocate blocks and keeps them.
         HighOrderAlloc = "high-order-alloc",
         /// The kernel's vmalloc stress test.
         VmallocTest = "vmalloc-test",
@@ -40,7 +40,7 @@ variant! {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ActionText {
-    /// What is done.
+    /// Kind of the action.
     kind: ActionName,
     /// Threads that do it: "all" or a list such as "0-3".
     #[serde(default, skip_serializing_if = "Threads::is_all")]
@@ -64,7 +64,7 @@ pub(crate) struct ActionText {
     /// lookup); absent: until the phase ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
-    /// Pages per second and thread (page-loop, page-hog); absent: as fast as it goes.
+    /// Pages per second and thread (page-loop, page-hog); absent: as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rate: Option<PageRate>,
     /// Tests that each thread runs (vmalloc-test).
@@ -86,7 +86,8 @@ pub(crate) struct ActionText {
     /// default without a pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interval: Option<Time>,
-    /// Every attempt goes on as long as reclaim gets on (high-order-alloc): `__GFP_REPEAT`, since 4.13 `__GFP_RETRY_MAYFAIL`.
+    /// Every attempt is retried as long as reclaim makes progress (high-order-alloc): `__GFP_REPEAT`, since 4.13
+    /// `__GFP_RETRY_MAYFAIL`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gfp_retry_mayfail: Option<bool>,
     /// CPUs (cpu-offline, cpu-online).
@@ -103,7 +104,7 @@ pub(crate) struct ActionText {
     time: Option<Time>,
 }
 
-/// A key that does not go with the action. The text begins with the key, by which its place is found.
+/// A key that the action does not have. The text begins with the key, by which its place is found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ActionError {
     /// The action needs a key.

@@ -1,4 +1,4 @@
-//! How many of some independent chances come true.
+//! Number of successes in independent trials.
 //!
 //! Up to a mean of [`EXACT`] by inversion, exactly; above it by the normal distribution with the same mean and
 //! variance, whose error in any probability is then below 1 %. Only `+ - * / sqrt` and `libm` are used, so that every

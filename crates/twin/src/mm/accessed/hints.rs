@@ -1,12 +1,13 @@
-//! First touches of marked pages, drawn in bulk.
+//! First accesses to marked pages, drawn in bulk.
 //!
-//! A marked page waits in a bucket of every pool that can touch it. Base pages of a class are equally likely, so the
+//! A marked page waits in a bucket of every pool that can access it. Base pages of a class are equally likely, so the
 //! class is their bucket; huge pages have the sum of their pages' likelihoods, and those of a bucket differ by less
-//! than a quarter. `n` touches reach each page of a bucket with at most probability p: a binomial number of random
-//! picks, of which each is kept with its own probability over p, is exact. Who touches first is drawn in proportion to
-//! the touches of each thread, when from the exponential law cut off at the end of the time. A page that another pool
-//! has touched meanwhile stays listed until it is picked, which changes no probability. Cost follows faults; what is
-//! marked and never touched costs nothing. Checked against touch by touch in `tests/numa_balancing.rs`.
+//! than a quarter. `n` accesses reach each page of a bucket with at most probability p: a binomial number of random
+//! picks, of which each is kept with its own probability over p, is exact. The thread that accesses first is drawn in
+//! proportion to the accesses of each thread, the time from the exponential law cut off at the end of the interval. A
+//! page that another pool has accessed meanwhile stays listed until it is picked, which changes no probability. Cost
+//! follows faults; marked pages that are never accessed cost nothing. Checked against single accesses in
+//! `tests/numa_balancing.rs`.
 
 use super::binomial::{at_least_once, binomial};
 use super::pool::Class;
@@ -21,12 +22,12 @@ const COUNTED: u8 = 0x80;
 /// Marked units that are about equally likely.
 #[derive(Clone, Debug)]
 struct Bucket {
-    /// Probability that a touch reaches one of them, at most.
+    /// Upper bound of the probability that an access reaches one of them.
     most: f64,
     units: Vec<u32>,
 }
 
-/// What a pool knows for hinting faults. 1 1/8 bytes per page, and 4 per page that is marked.
+/// State of a pool for hinting faults. 1 1/8 bytes per page, and 4 per page that is marked.
 #[derive(Clone, Debug)]
 pub(crate) struct Hints {
     first: u64,
@@ -38,23 +39,23 @@ pub(crate) struct Hints {
     buckets: Vec<Bucket>,
     /// Buckets of huge pages by the leading bits of their probability.
     huge: Vec<(u16, usize)>,
-    /// What is listed: base pages, huge pages.
+    /// Listed units: base pages, huge pages.
     listed: [Vec<u64>; 2],
     draws: u64,
 }
 
-/// A unit that a thread will touch.
+/// A unit that a thread will access.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Hit {
     pub unit: Unit,
     /// Index among the threads that were given.
-    pub who: usize,
-    /// When, as a part of the touches.
+    pub thread: usize,
+    /// Time, as a fraction of the accesses.
     pub when: f64,
 }
 
 impl Hit {
-    /// The number of the touch, of so many from one on.
+    /// Number of the access, of `touches` from `from` on.
     pub(crate) fn touch(&self, from: u64, touches: u64) -> u64 {
         from + ((self.when * touches as f64) as u64).min(touches.saturating_sub(1))
     }
@@ -119,7 +120,7 @@ impl Hints {
         self.class_of[(page - self.first) as usize] &= !COUNTED;
     }
 
-    /// Pages have gone from node to node.
+    /// Pages have moved between nodes.
     pub(crate) fn moved(&mut self, classes: &mut [Class], unit: Unit, from: usize, to: usize) {
         let start = u64::from(unit.page);
         let end = (start + unit.pages()).min(self.first + self.class_of.len() as u64);
@@ -146,7 +147,7 @@ impl Hints {
         Some(if unit.huge { start / HUGE_PAGES - self.first / HUGE_PAGES } else { start - self.first })
     }
 
-    /// A unit was marked: it waits for a touch.
+    /// A unit was marked: it waits for an access.
     pub(crate) fn list(&mut self, unit: Unit) {
         let Some(place) = self.place(unit) else { return };
         let word = &mut self.listed[usize::from(unit.huge)][place as usize / 64];
@@ -170,7 +171,7 @@ impl Hints {
         bucket
     }
 
-    /// Units that threads with so many touches come to.
+    /// Units that threads reach with these numbers of accesses.
     pub(crate) fn draw(
         &mut self,
         touches: &[u64],
@@ -196,7 +197,7 @@ impl Hints {
                 let units = &mut self.buckets[number].units;
                 let page = units.swap_remove(of.below(self.draws, units.len() as u64) as usize);
                 let keep = fraction(self.draws + 1);
-                let who = of.below(self.draws + 2, all);
+                let number = of.below(self.draws + 2, all);
                 let when = fraction(self.draws + 3);
                 self.draws += 4;
                 let unit = Unit { page, huge };
@@ -208,7 +209,11 @@ impl Hints {
                         back.push(page);
                         continue;
                     }
-                    hits.push(Hit { unit, who: whose(touches, who), when: when_of(when, own, each * all as f64) });
+                    hits.push(Hit {
+                        unit,
+                        thread: thread_of(touches, number),
+                        when: when_of(when, own, each * all as f64),
+                    });
                 }
                 let place = self.place(unit).unwrap_or(0);
                 self.listed[usize::from(huge)][place as usize / 64] &= !(1 << (place % 64));
@@ -218,8 +223,8 @@ impl Hints {
     }
 }
 
-/// The thread that makes touch number `at`.
-fn whose(touches: &[u64], mut at: u64) -> usize {
+/// The thread that makes access number `at`.
+fn thread_of(touches: &[u64], mut at: u64) -> usize {
     touches
         .iter()
         .position(|&own| {
@@ -230,13 +235,13 @@ fn whose(touches: &[u64], mut at: u64) -> usize {
         .unwrap_or(0)
 }
 
-/// When the first of `mean` touches to be expected comes, given that one comes, which has probability `p`.
+/// Time of the first of `mean` expected accesses, given that there is one, which has probability `p`.
 fn when_of(word: f64, p: f64, mean: f64) -> f64 {
     (-libm::log1p(-word * p) / mean).clamp(0.0, 1.0)
 }
 
-/// Calls `take` with the marked units that a walk over pages `first..` comes to with its touches `from..to`, each with
-/// the number of the touch.
+/// Calls `take` with the marked units that a walk over pages `first..` reaches with its accesses `from..to`, each with
+/// the number of the access.
 pub(crate) fn walked(
     cursor: &Cursor,
     pages: &Range<u64>,
@@ -276,7 +281,7 @@ mod tests {
     use crate::time::Use;
 
     #[test]
-    fn picks_have_the_probability_of_their_touches() {
+    fn picks_have_the_probability_of_their_accesses() {
         // 4096 pages in 8 huge pages and base pages behind them, hot and cold.
         let (pages, random) = (6000u64, Random::new(3, Use::HintFault));
         let (classes, permutation) = (Classes::hot_cold(pages, 600, 0.8), Permutation::new(pages, 1, 0));
@@ -294,7 +299,7 @@ mod tests {
             let mut hits = Vec::new();
             hints.draw(&[3, 0, 5], &mapping, &random, round, &mut hits);
             for hit in &hits {
-                seen[if hit.unit.huge { 0 } else { 1 + usize::from(hit.who == 0) }] += 1;
+                seen[if hit.unit.huge { 0 } else { 1 + usize::from(hit.thread == 0) }] += 1;
             }
         }
         let each = |page: u64| {
@@ -315,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn walks_come_to_what_lies_on_their_way() {
+    fn walks_reach_marked_pages_in_order() {
         for (stride, huge) in [(1, true), (1, false), (7, false), (600, true)] {
             let (pages, cursor) = (100..2100u64, Cursor::new(2000, stride, 1900));
             let mut mapping = Mapping::new(0, 0, 2200, 0);

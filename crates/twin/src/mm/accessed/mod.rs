@@ -1,9 +1,9 @@
 //! Which pages were accessed since reclaim last checked: the accessed bit of page tables, where accesses are drawn by rates.
 //!
-//! A page is stamped with the epoch in which reclaim looked at it. How often every pool and walk has touched by the end
-//! of each epoch is written down from the first look on, so that the next look at the page knows how many touches
-//! there were since: a page with probability p of each is young with 1 - (1 - p)^n, and a walk has come past it or not.
-//! Nothing is kept of accesses before reclaim first checks. A fault sets the bit itself. Checked against touch by touch in
+//! A page is stamped with the epoch in which reclaim checked it. The number of accesses of every pool and walk at the
+//! end of each epoch is logged from the first check on, so that the next check of the page has the number of accesses
+//! since: a page with probability p of each is young with 1 - (1 - p)^n, and a walk has passed it or not. Nothing is
+//! kept of accesses before reclaim first checks. A fault sets the bit itself. Checked against single accesses in
 //! `tests/reclaim.rs`.
 
 pub(crate) mod binomial;
@@ -16,7 +16,7 @@ use binomial::at_least_once;
 use mmtwin_scenario::program::Cursor;
 use std::ops::Range;
 
-/// How a region is touched.
+/// Access pattern of a region.
 #[derive(Clone, Debug)]
 pub(crate) enum How {
     /// Draws of a pool.
@@ -25,11 +25,11 @@ pub(crate) enum How {
     Walk(Cursor, Range<u64>),
 }
 
-/// Touches of an access so far.
+/// Accesses of a stream so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     how: How,
-    /// The mapping that touches.
+    /// The mapping of the accesses.
     mapper: usize,
     now: u64,
     /// At the end of each epoch, from this one on.
@@ -38,7 +38,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Touches between the end of an epoch and the end of the last one.
+    /// Accesses between the end of an epoch and the end of the last one.
     fn since(&self, epoch: u32) -> (u64, u64) {
         let last = self.counts.last().copied().unwrap_or(0);
         let before = epoch.checked_sub(self.first).and_then(|at| self.counts.get(at as usize)).copied();
@@ -62,8 +62,8 @@ impl AccessState {
         })
     }
 
-    /// An epoch ends; these are the touches of accesses since they were told last, by log. Nobody asks for them before
-    /// reclaim has looked at a page.
+    /// An epoch ends; `touches` are those since the last call, by log. They are not read before reclaim has checked a
+    /// page.
     pub(crate) fn end_epoch(&mut self, touches: impl Iterator<Item = (usize, u64)>) {
         if !self.looked {
             return;
@@ -76,7 +76,7 @@ impl AccessState {
             if log.counts.is_empty() {
                 log.first = self.epoch;
             }
-            // What has ended keeps its last count.
+            // A log that has ended keeps its last count.
             let ended = log.counts.len() > 1 && matches!(log.how, How::Pool(pool) if self.pools[pool].is_none());
             if !ended {
                 log.counts.push(log.now);
@@ -84,7 +84,7 @@ impl AccessState {
         }
     }
 
-    /// How many mappings have touched pages of a region since this was asked last.
+    /// Number of mappings that have accessed pages of a region since the last call.
     pub(crate) fn touched(&mut self, region: usize, pages: Range<u64>) -> usize {
         self.looked = true;
         let young = self.regions[region].test_and_clear_young(pages.clone());
@@ -98,7 +98,7 @@ impl AccessState {
         }
     }
 
-    /// Whether a mapping has touched pages since an epoch, by its rates.
+    /// True if a mapping has accessed pages since an epoch, by its rates.
     fn touched_by(&mut self, region: usize, mapper: usize, pages: &Range<u64>, before: u32) -> bool {
         if !self.regions[region].is_mapped_by(mapper, pages.start) {
             return false;

@@ -1,9 +1,9 @@
 //! Pools: pages that wait for the same kind of draw.
 //!
-//! The pages that a pattern draws from fall into classes in which every page is equally likely. A pool knows of each
-//! class which pages have no page of their own yet and on which nodes the others are, so that the first touches of an
-//! epoch are a few random picks, and the mean latency of a touch a sum over classes and nodes. A page that another
-//! access has brought in meanwhile stays in its list until it is picked, which changes no probability.
+//! The pages that a pattern draws from fall into classes in which every page is equally likely. A pool has for each
+//! class the pages that have no frame yet and the nodes of the others, so that the first accesses of an epoch are a few
+//! random picks, and the mean latency of an access is a sum over classes and nodes. A page that was faulted in by
+//! another access meanwhile stays in its list until it is picked, which changes no probability.
 
 use super::hints::Hints;
 use crate::mm::kernel::Kernel;
@@ -17,9 +17,9 @@ use std::ops::Range;
 pub(crate) struct Class {
     /// All of them.
     pub pages: u64,
-    /// Its part of the touches.
+    /// Its share of the accesses.
     pub share: f64,
-    /// Pages that have not been accessed, as far as this pool knows.
+    /// Pages that have not been accessed, as far as recorded in this pool.
     pub absent: Vec<u32>,
     /// Pages that were only read: the zero page is mapped.
     pub zero: Vec<u32>,
@@ -38,16 +38,16 @@ pub(crate) struct Pool {
     pub draws: u64,
     /// Marked pages; `None` without NUMA balancing.
     pub hints: Option<Hints>,
-    /// What a touch comes to on average.
+    /// Mean values of an access.
     pub mean: Mean,
-    /// Pages have come or gone since `mean` was computed.
+    /// Pages were added or removed since `mean` was computed.
     pub stale: bool,
     /// The mapping of the region that it draws from.
     pub mapper: usize,
     /// Pages of the region that it draws from, and in which order of popularity.
     range: Range<u64>,
     permutation: Permutation,
-    /// What it needs to know once pages are taken from it.
+    /// State that is needed once pages are reclaimed.
     taken: Option<Taken>,
 }
 
@@ -58,19 +58,19 @@ struct Taken {
     listed: Bits,
 }
 
-/// What a touch of a pool comes to on average, over its classes.
+/// Mean values of an access to a pool, over its classes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mean {
-    /// Part that goes to each node.
+    /// Share of each node.
     pub by_node: Vec<f64>,
-    /// Part that goes to classes without pages.
+    /// Share of classes without pages.
     pub nowhere: f64,
     /// Some page is missing.
     pub missing: bool,
 }
 
 impl Pool {
-    /// The pool of draws from these pages of a region, as the page table stands.
+    /// The pool for draws from these pages of a region, by the current page table.
     pub(crate) fn new(
         (classes, permutation): (&Classes, &Permutation),
         range: &Range<u64>,
@@ -110,7 +110,7 @@ impl Pool {
         Pool { classes: list, number, draws: 0, hints, mean, stale, mapper, range, permutation, taken }
     }
 
-    /// A page has gone from a node: the next touch finds it missing.
+    /// A page was freed on a node: the next access faults.
     pub(crate) fn missing(&mut self, page: u64, node: usize) {
         if !self.range.contains(&page) {
             return;
@@ -126,7 +126,7 @@ impl Pool {
         }
     }
 
-    /// Probability that a touch is of a page.
+    /// Probability that an access is to a page.
     pub(crate) fn probability(&mut self, page: u64) -> f64 {
         if !self.range.contains(&page) {
             return 0.0;
@@ -151,7 +151,7 @@ impl Pool {
         page
     }
 
-    /// Brings what touches come to on average up to date.
+    /// Updates the mean values of accesses.
     pub(crate) fn refresh(&mut self) {
         if !std::mem::take(&mut self.stale) {
             return;
@@ -190,8 +190,8 @@ impl Taken {
     }
 }
 
-/// Takes a page out of a list. What a list of millions no longer needs is freed: the frames and places of the
-/// pages that left it need as much. What is kept lets pages come back without growing at once.
+/// Takes a page out of a list. Unused room of a list of millions is freed: the frames and places of the pages that left
+/// it need as much. Some is kept, so that pages can return without growth at once.
 pub(crate) fn take(list: &mut Vec<u32>, at: u64) -> u32 {
     let page = list.swap_remove(at as usize);
     if list.len() < list.capacity() / 8 * 7 {
@@ -202,7 +202,7 @@ pub(crate) fn take(list: &mut Vec<u32>, at: u64) -> u32 {
 
 /// The class of each page.
 fn class_of(classes: &[Class], permutation: &Permutation, range: &Range<u64>) -> Vec<u8> {
-    // The largest class need not be asked for.
+    // The largest class need not be checked.
     let largest = (0..classes.len()).max_by_key(|&number| classes[number].pages).unwrap_or(0);
     let mut class_of = vec![largest as u8; (range.end - range.start) as usize];
     let mut first = 0;

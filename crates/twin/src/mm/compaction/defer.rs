@@ -6,10 +6,10 @@ use crate::page_alloc::MAX_ORDER;
 use mmtwin_event::value::Zone as ZoneName;
 use mmtwin_event::vocabulary::{MmCompactionDeferCompaction, MmCompactionDeferReset, MmCompactionDeferred};
 
-/// Most doublings of how often a zone is passed over (`COMPACT_MAX_DEFER_SHIFT`).
+/// Upper bound of the doublings of deferrals (`COMPACT_MAX_DEFER_SHIFT`).
 const MAX_SHIFT: u32 = 6;
 
-/// How often a zone is passed over, and for which orders.
+/// Deferrals of a zone, and their orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Deferral {
     considered: u32,
@@ -32,7 +32,7 @@ impl Deferral {
         self.order_failed = self.order_failed.min(order);
     }
 
-    /// Another is asked for: true if it is passed over.
+    /// One more attempt: true if it is deferred.
     fn is_deferred(&mut self, order: u32) -> bool {
         if order < self.order_failed {
             return false;
@@ -73,7 +73,7 @@ impl TaskCtx<'_> {
         self.write(&MmCompactionDeferCompaction { node, zone, order, order_failed, consider, limit, defer_shift });
     }
 
-    /// Compaction of a zone for an order is asked for: true if it is passed over.
+    /// An attempt to compact a zone for an order: true if it is deferred.
     pub(super) fn compaction_deferred(&mut self, zone: usize, order: u32) -> bool {
         if !self.kernel.compaction.zones[zone].deferral.is_deferred(order) {
             return false;
@@ -100,7 +100,7 @@ impl TaskCtx<'_> {
         self.kernel.compaction.zones[zone].deferral.defer(order);
     }
 
-    /// It is asked for: true if it is passed over.
+    /// An attempt: true if it is deferred.
     pub(crate) fn early_deferred(&mut self, zone: usize, order: u32) -> bool {
         let order = self.deferred_as(order);
         self.kernel.compaction.zones[zone].deferral.is_deferred(order)
@@ -119,12 +119,12 @@ impl TaskCtx<'_> {
         }
     }
 
-    /// The order that is remembered: one for all where orders are not told apart.
+    /// The order that is recorded: one for all where orders are not distinguished.
     fn deferred_as(&self, order: u32) -> u32 {
         if self.kernel.reclaim.rules.defers_by_order { order } else { MAX_ORDER + 1 }
     }
 
-    /// What events say: node, zone, order that failed, how often it was considered, and of how often.
+    /// Fields of the events: node, zone, order that failed, attempts considered, and their limit.
     #[allow(clippy::type_complexity)] // the fields of three events
     fn of_deferral(&self, zone: usize) -> (i32, ZoneName, i32, u32, Option<u64>, Option<u32>) {
         let (of, at) = (&self.kernel.compaction.zones[zone].deferral, &self.kernel.alloc.zones[zone]);

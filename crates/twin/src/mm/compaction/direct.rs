@@ -40,7 +40,7 @@ impl Compact {
         Compact { request, priority, zones, next: 0, pass: None, result: Status::Skipped }
     }
 
-    /// Goes on; at the end, what came of it.
+    /// Continues; at the end, the result.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         let order = self.request.order;
         let Some(pass) = &mut self.pass else {
@@ -81,7 +81,7 @@ impl Compact {
     }
 }
 
-/// What a task knows of its compactions so far.
+/// State of a task's compactions so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tries {
     pub priority: Priority,
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_must_have_a_block_tries_harder() {
+    fn requests_with_repeat_try_harder() {
         let mut tries = Tries::NONE;
         assert!(tries.should_compact_retry(3, Status::Complete, || unreachable!()));
         assert_eq!(tries.priority, Priority::SyncFull);

@@ -1,24 +1,23 @@
 //! Pageblocks by the free lists instead of by address: `fast_isolate_freepages`, `fast_isolate_around`,
 //! `fast_find_migrateblock` (6.1).
 //!
-//! Before the scanner of free pages goes on, a few blocks of smaller orders are looked at on the lists, the last ones
-//! first: one that lies high in the zone is taken. The more often that fails, the fewer are looked at; the list is turned
-//! so that the next search meets others. A thread that compacts for others, or a task that wants a large block it can
-//! move, begins with a pageblock that has a large free block low in the zone; 6.1 marks it as one that held nothing
-//! before it looks at it, and so passes over it. Checked by tests here and against a guest, event by event
-//! (docs/model/compaction.md).
+//! Before the free scanner continues, a few blocks of smaller orders on the lists are checked, the last ones first: one
+//! high in the zone is taken. The more often that fails, the fewer are checked; the list is rotated so that the next
+//! search starts at others. kcompactd, or a task that needs a large movable block, begins with a pageblock that has a
+//! large free block low in the zone; 6.1 sets its skip bit before it is scanned, and so skips it. Checked by tests here
+//! and against a guest, event by event (docs/model/compaction.md).
 
 use super::BLOCK;
 use super::zone::{Mode, Pass};
 use crate::frame::{Migratetype, Pfn};
 use crate::mm::vmscan::{BATCH, COSTLY_ORDER, TaskCtx};
 
-/// What the searches have learned in a compaction.
+/// State of the searches of a compaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Search {
     /// Searches in a row that found nothing.
     fails: u32,
-    /// Order of free pages that is looked for first.
+    /// Order of free pages that is searched first.
     order: u32,
     /// Lowest page of the pageblocks that were begun with.
     start: Start,
@@ -38,12 +37,12 @@ impl Search {
         Search { fails: 0, order, start: Start::None }
     }
 
-    /// Blocks that are looked at (`freelist_scan_limit`).
+    /// Blocks that are checked (`freelist_scan_limit`).
     fn limit(&self) -> u64 {
         (BATCH >> self.fails.min(15)) + 1
     }
 
-    /// The order after one in which there was nothing; `None`: all have been looked for (`next_search_order`).
+    /// The order after one in which there was nothing; `None`: all have been searched (`next_search_order`).
     fn next(&mut self, wanted: u32, order: u32) -> Option<u32> {
         let next = order.checked_sub(1).unwrap_or(wanted - 1);
         if next != self.order {
@@ -55,7 +54,7 @@ impl Search {
 }
 
 impl Pass {
-    /// Takes free blocks off the lists, as many as are wanted if there are.
+    /// Isolates free blocks from the lists, up to the number needed.
     pub(super) fn fast_isolate_freepages(&mut self, ctx: &mut TaskCtx<'_>, wanted: usize) {
         if self.order == 0 {
             return;
@@ -104,7 +103,7 @@ impl Pass {
                     scanned += (1 << order) - 1;
                     found = Some(u64::from(page));
                 } else {
-                    // The zone has too little left: the search ends as if all orders had been looked for.
+                    // The zone has too little left: the search ends as if all orders had been searched.
                     at = self.search.order + 1;
                 }
             }
@@ -136,7 +135,7 @@ impl Pass {
         }
     }
 
-    /// The rest of the pageblock in which one was found, unless nobody waits for more.
+    /// The rest of the pageblock in which one was found, unless no more pages are needed.
     fn around(&mut self, ctx: &mut TaskCtx<'_>, pfn: u64, wanted: usize) {
         let block = pfn / BLOCK;
         let enough = self.free.len() >= wanted || self.direct && self.mode == Mode::Async;
@@ -150,7 +149,7 @@ impl Pass {
         }
     }
 
-    /// Goes to a pageblock that is easily emptied; true if there is one.
+    /// Moves to a pageblock that is easily emptied; true if there is one.
     pub(super) fn fast_find_migrateblock(&mut self, ctx: &mut TaskCtx<'_>) -> bool {
         let begins = self.migrate_pfn == self.start;
         let finishes = ctx.kernel.reclaim.rules.finishes_pageblocks;
@@ -213,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_go_round() {
+    fn orders_are_cyclic() {
         let of = |wanted, first: u32| {
             let mut search = Search { fails: 0, order: first, start: Start::None };
             let mut orders = vec![first];

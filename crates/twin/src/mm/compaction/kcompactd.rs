@@ -13,13 +13,13 @@ use mmtwin_event::vocabulary::{MmCompactionKcompactdSleep, MmCompactionKcompactd
 #[derive(Clone, Debug)]
 pub(crate) struct Kcompactd {
     node: usize,
-    /// What it works for: order, highest zone, and which zone is next; `None`: it was just woken.
+    /// Its request: order, highest zone, and next zone; `None`: it was just woken.
     work: Option<(u32, ZoneKind, usize)>,
     pass: Option<Box<Pass>>,
 }
 
 impl Kernel {
-    /// Blocks of an order are wanted on a node in the background.
+    /// Background compaction of a node for an order is requested.
     pub(crate) fn wakeup_kcompactd(&mut self, (cpu, task): (u32, Task), node: usize, order: u32, highest: ZoneKind) {
         if order == 0 {
             return;
@@ -51,7 +51,7 @@ impl Kcompactd {
         Kcompactd { node, work: None, pass: None }
     }
 
-    /// Goes on. `Done`: it sleeps until it is woken.
+    /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         let Some((order, highest, kind)) = self.work else {
             self.begin(ctx);

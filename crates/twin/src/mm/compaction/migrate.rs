@@ -11,7 +11,7 @@ use crate::page_alloc::{Caller, Policy};
 /// Pages that were not moved.
 pub(super) struct Left {
     pub pages: Vec<Pfn>,
-    /// How many of them were tried: without a page to move to nobody tries another.
+    /// Number of pages tried: without a target page migration stops.
     pub failed: u64,
     /// There was none to move to.
     pub out_of_free: bool,

@@ -1,13 +1,13 @@
 //! Compaction: pages are moved to one end of a zone so that blocks of higher orders become free at the other;
 //! mm/compaction.c, 5.14 to 6.12; before 3.7 in [`early`].
 //!
-//! Two scanners walk a zone: one isolates movable pages from its start ([`scan`]), the other free pages from its end, and
-//! a run is complete when they meet ([`zone`]). A task does so for itself when it finds no block ([`direct`]), and
+//! Two scanners walk a zone: one isolates movable pages from its start ([`scan`]), the other free pages from its end,
+//! and a run is complete when they meet ([`zone`]). A task compacts for itself when it finds no block ([`direct`]),
 //! kcompactd in the background ([`kcompactd`]). After failures it is deferred ([`defer`]).
 //!
-//! Not modelled: contention, proactive compaction, huge pages as what is moved, zones that are compacted from user space,
-//! what 6.3 and later do about pages that could not be moved. Checked by tests here and by `tests/reclaim.rs`; against
-//! guests in docs/fidelity.md (`reclaim-high-order`).
+//! Not modelled: contention, proactive compaction, migration of huge pages, compaction requested from user space,
+//! retries of failed migrations (6.3 and later). Checked by tests here and by `tests/reclaim.rs`; against guests in
+//! docs/fidelity.md (`reclaim-high-order`).
 
 mod defer;
 mod direct;
@@ -35,15 +35,15 @@ use mmtwin_event::vocabulary::MmCompactionSuitable;
 /// Pages of a pageblock; other sizes are for [`early`] compaction only.
 const BLOCK: u64 = 1 << HUGE_ORDER;
 
-/// How a compaction came out, in the kernel's order (`enum compact_result`).
+/// Result of a compaction, in the kernel's order (`enum compact_result`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {
-    /// Memory is short rather than scattered; only events say so.
+    /// Memory is short rather than fragmented; only in events.
     NotSuitableZone = 0,
     /// There is too little free memory, or there are free blocks enough.
     Skipped = 1,
     Deferred = 2,
-    /// A pageblock was scanned and there is no block yet; only events say so.
+    /// A pageblock was scanned and there is no block yet; only in events.
     NoSuitablePage = 3,
     Continue = 4,
     /// The whole zone was scanned.
@@ -55,24 +55,24 @@ pub(crate) enum Status {
     Success = 8,
 }
 
-/// What compaction remembers of a zone.
+/// Compaction state of a zone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Zone {
-    /// Where the scanner of pages goes on: when nobody waits, and else (`compact_cached_migrate_pfn`).
+    /// Where the migration scanner continues: asynchronous, and synchronous (`compact_cached_migrate_pfn`).
     migrate: [u64; 2],
-    /// Where the scanner of free pages goes on (`compact_cached_free_pfn`); beyond the zone: at its end.
+    /// Where the free scanner continues (`compact_cached_free_pfn`); beyond the zone: at its end.
     free: u64,
     /// The first pageblocks of both scanners when those that held nothing were forgotten last (`compact_init_*_pfn`).
     first_migrate: u64,
     first_free: u64,
-    /// Where it ended in the kernel that a run goes on from: memory that is not its own may lie in it.
+    /// End in the kernel whose recorded state the run starts with: it may be in memory of other zones.
     pub end: u64,
     /// The next quiet moment forgets which pageblocks held nothing (`compact_blockskip_flush`).
     flush: bool,
     deferral: Deferral,
 }
 
-/// What was asked of the kcompactd of a node.
+/// Request to the kcompactd of a node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Node {
     order: u32,
@@ -80,7 +80,7 @@ pub(crate) struct Node {
     works: bool,
 }
 
-/// What the kernel knows for compaction.
+/// Compaction state of the kernel.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Compaction {
     /// By number.
@@ -100,7 +100,7 @@ pub(crate) enum TaskCompact {
 }
 
 impl TaskCompact {
-    /// Goes on; at the end, what came of it.
+    /// Continues; at the end, the result.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         match self {
             TaskCompact::Today(compact) => compact.step(ctx),

@@ -1,9 +1,8 @@
 //! The two scanners: `isolate_migratepages`, `isolate_migratepages_block`, `isolate_freepages`,
 //! `isolate_freepages_block`, and the pageblocks that they skip (6.1).
 //!
-//! Blocks of pages that were allocated together and cannot be moved are looked at page by page, as the lab's module and
-//! boot take them without making them one. Checked by a test of `zone.rs`, and against a guest, event by event
-//! (docs/model/compaction.md).
+//! Unmovable blocks are scanned page by page, as the lab's module and boot allocate them without compound pages.
+//! Checked by a test of `zone.rs`, and against a guest, event by event (docs/model/compaction.md).
 
 use super::BLOCK;
 use super::zone::{Mode, Pass};
@@ -47,7 +46,7 @@ impl Pass {
         let mut taken = Vec::new();
         // It was begun with its first page; a page of it was taken.
         let (mut first, mut touched) = (false, false);
-        // Who does not wait leaves what cannot become a block of its order.
+        // Asynchronous compaction skips areas that cannot become a block of its order.
         let unit = (self.direct && self.mode == Mode::Async).then_some(1u64 << self.order);
         let mut unit_end = unit.map_or(u64::MAX, |unit| (at / unit + 1) * unit);
         while at < end {
@@ -76,7 +75,7 @@ impl Pass {
             }
             let on_list = state == State::Allocated && frames.has(page, Flag::Lru);
             if on_list && order == 0 && !frames.has(page, Flag::Writeback) {
-                // Before 6.5 only a pageblock is marked whose first page is taken.
+                // Before 6.5 a pageblock is marked only if its first page is isolated.
                 if !touched && !self.thorough && if finishes { first } else { at.is_multiple_of(BLOCK) } {
                     ctx.kernel.compaction.skip[(at / BLOCK) as usize] = true;
                 }
@@ -128,7 +127,7 @@ impl Pass {
         let least = (self.migrate_pfn / BLOCK + 1) * BLOCK;
         let mut block = self.free_pfn / BLOCK;
         let mut at = self.free_pfn;
-        // Who does not wait looks at few pages of a pageblock, others at fewer as long as there is nothing.
+        // Asynchronous compaction scans few pages of a pageblock, synchronous fewer as long as none was isolated.
         let mut stride = if self.mode == Mode::Async { BATCH } else { 1 };
         while block * BLOCK >= least {
             let end = ((block + 1) * BLOCK).min(self.end);
@@ -212,8 +211,8 @@ impl Pass {
         !self.thorough && ctx.kernel.compaction.skip.get(block as usize).is_some_and(|skip| *skip)
     }
 
-    /// Remembers how far pages have been looked at: `update_cached_migrate`, which goes to the end of the pageblock that
-    /// begins there.
+    /// Records how far pages have been scanned: `update_cached_migrate`, up to the end of the pageblock that begins
+    /// there.
     fn note_migrate(&self, ctx: &mut TaskCtx<'_>, pfn: u64) {
         let pfn = (pfn / BLOCK + 1) * BLOCK;
         let [quick, thorough] = &mut ctx.kernel.compaction.zones[self.zone].migrate;
@@ -234,7 +233,8 @@ mod tests {
     use crate::probe::{Probe, Task};
     use std::path::Path;
 
-    /// What the scanner counts as looked at in a free pageblock of a release, and the events of a zone that has blocks.
+    /// Pages that the scanner of a release counts as scanned in a free pageblock, and the events of a zone that has
+    /// blocks.
     fn free_pageblock(release: &str) -> (u64, u64) {
         let text = format!(
             "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"256 MiB\"\n\

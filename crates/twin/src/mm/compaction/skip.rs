@@ -1,4 +1,4 @@
-//! Pageblocks that are looked at again when kswapd sleeps, and the scanners begin again: `reset_isolation_suitable`,
+//! Skip bits of pageblocks, cleared when kswapd sleeps, and restart of the scanners: `reset_isolation_suitable`,
 //! `__reset_isolation_suitable`, `__reset_isolation_pfn` (5.1 to 6.12).
 //!
 //! Checked by a test.
@@ -7,12 +7,12 @@ use super::BLOCK;
 use crate::frame::{Flag, Migratetype, Pfn, State, ZONES};
 use crate::mm::kernel::Kernel;
 
-/// Pages from one that is looked at to the next.
+/// Distance between checked pages.
 const STEP: usize = 8;
 
-/// What a pageblock is asked for.
+/// Pages for which a pageblock is checked.
 #[derive(Clone, Copy)]
-struct NodeReclaimRequest {
+struct Suitable {
     /// Pages that can be moved.
     source: bool,
     /// Free pages.
@@ -20,12 +20,12 @@ struct NodeReclaimRequest {
 }
 
 impl Kernel {
-    /// kswapd of a node goes to sleep.
+    /// kswapd of a node is about to sleep.
     pub(crate) fn forget_skips(&mut self, node: usize) {
         (node * ZONES..(node + 1) * ZONES).for_each(|zone| self.reset_isolation_suitable(zone));
     }
 
-    /// After the scanners have met, both begin where there is something to take, from the ends of the zone to its middle.
+    /// After the scanners have met, both begin where pages can be isolated, from the ends of the zone to its middle.
     pub(super) fn reset_isolation_suitable(&mut self, zone: usize) {
         if !std::mem::take(&mut self.compaction.zones[zone].flush) {
             return;
@@ -35,44 +35,44 @@ impl Kernel {
         let (mut low, mut high) = (start, end);
         let (mut source, mut target) = (None, None);
         while low < high {
-            if self.is_looked_at_again(zone, low, NodeReclaimRequest { source: true, target: source.is_some() }) {
+            if self.clear_skip_if(zone, low, Suitable { source: true, target: source.is_some() }) {
                 source = source.or(Some(low));
             }
-            if self.is_looked_at_again(zone, high, NodeReclaimRequest { source: target.is_some(), target: true }) {
+            if self.clear_skip_if(zone, high, Suitable { source: target.is_some(), target: true }) {
                 target = target.or(Some(high));
             }
             (low, high) = (low + BLOCK, high.saturating_sub(BLOCK));
         }
-        let known = &mut self.compaction.zones[zone];
+        let zone_state = &mut self.compaction.zones[zone];
         if let Some(pfn) = source {
-            (known.first_migrate, known.migrate) = (pfn, [pfn; 2]);
+            (zone_state.first_migrate, zone_state.migrate) = (pfn, [pfn; 2]);
         }
         if let Some(pfn) = target {
-            (known.first_free, known.free) = (pfn, pfn);
+            (zone_state.first_free, zone_state.free) = (pfn, pfn);
         }
         if source.unwrap_or(end) >= target.unwrap_or(start) {
-            (known.migrate, known.free) = ([low; 2], high);
+            (zone_state.migrate, zone_state.free) = ([low; 2], high);
         }
     }
 
-    /// Whether a pageblock has some of what it is asked for, which it is skipped no longer then.
-    fn is_looked_at_again(&mut self, zone: usize, pfn: u64, asked: NodeReclaimRequest) -> bool {
+    /// True if a pageblock has such pages; then it is no longer skipped.
+    fn clear_skip_if(&mut self, zone: usize, pfn: u64, suitable: Suitable) -> bool {
         let (block, of) = ((pfn / BLOCK) as usize, &self.alloc.zones[zone]);
         if !self.is_block(zone, block as u64) {
             return false;
         }
-        if asked.source && asked.target && !self.compaction.skip[block] {
+        if suitable.source && suitable.target && !self.compaction.skip[block] {
             return true;
         }
         let first = (pfn / BLOCK * BLOCK).max(of.start_pfn);
-        if !asked.source && self.alloc.block_type(pfn as Pfn) != Migratetype::Movable {
+        if !suitable.source && self.alloc.block_type(pfn as Pfn) != Migratetype::Movable {
             return false;
         }
         let frames = &self.alloc.frames;
         let end = (pfn / BLOCK + 1) * BLOCK;
         let has = |page: Pfn| match frames.state(page) {
-            State::Allocated => asked.source && frames.has(page, Flag::Lru),
-            State::Free => asked.target,
+            State::Allocated => suitable.source && frames.has(page, Flag::Lru),
+            State::Free => suitable.target,
             State::PerCpu | State::None => false,
         };
         let found = (first..end).step_by(STEP).any(|page| has(page as Pfn));
@@ -93,7 +93,7 @@ mod tests {
     /// DMA32.
     const ZONE: usize = 1;
 
-    /// A kernel all of whose pageblocks were found to hold nothing.
+    /// A kernel with the skip bit of all pageblocks set.
     fn skipped() -> (Kernel, u64, u64) {
         let mut kernel = kernel();
         let (start, end) = kernel.compacted_span(ZONE);
@@ -102,21 +102,21 @@ mod tests {
     }
 
     #[test]
-    fn pageblocks_are_looked_at_again_only_after_the_scanners_have_met() {
+    fn skip_bits_are_cleared_only_after_the_scanners_have_met() {
         let (mut kernel, _, _) = skipped();
         kernel.reset_isolation_suitable(ZONE);
         assert!(kernel.compaction.skip.iter().all(|skip| *skip));
         kernel.compaction.zones[ZONE].flush = true;
         kernel.reset_isolation_suitable(ZONE);
-        let known = &kernel.compaction.zones[ZONE];
+        let zone_state = &kernel.compaction.zones[ZONE];
         // There is something to move to, but nothing to move: no distance is left.
-        assert!(!known.flush && known.first_free > 0 && known.first_migrate == 0);
-        assert_eq!(known.migrate[0], known.migrate[1]);
-        assert!(known.free < known.migrate[0]);
+        assert!(!zone_state.flush && zone_state.first_free > 0 && zone_state.first_migrate == 0);
+        assert_eq!(zone_state.migrate[0], zone_state.migrate[1]);
+        assert!(zone_state.free < zone_state.migrate[0]);
     }
 
     #[test]
-    fn scanners_begin_where_there_is_something_to_take() {
+    fn scanners_begin_where_pages_can_be_isolated() {
         let (mut kernel, start, end) = skipped();
         let mut caller = Caller::new(0, Task::default(), Policy::Default);
         // As much as there is, but for the last megabytes.
@@ -129,11 +129,11 @@ mod tests {
         kernel.alloc.frames.set_flag(low as Pfn * BLOCK as Pfn, Flag::Lru, true);
         kernel.compaction.zones[ZONE].flush = true;
         kernel.reset_isolation_suitable(ZONE);
-        let known = &kernel.compaction.zones[ZONE];
+        let zone_state = &kernel.compaction.zones[ZONE];
         let head = |block: u64| kernel.alloc.frames.state((block * BLOCK) as Pfn) == State::Free;
-        assert_eq!((known.first_migrate / BLOCK, known.migrate), (low, [known.first_migrate; 2]));
-        let free = known.first_free / BLOCK;
+        assert_eq!((zone_state.first_migrate / BLOCK, zone_state.migrate), (low, [zone_state.first_migrate; 2]));
+        let free = zone_state.first_free / BLOCK;
         assert!(head(free) && (free + 1..end / BLOCK).all(|block| !head(block)), "{free}");
-        assert_eq!((known.free, kernel.compaction.skip[low as usize]), (known.first_free, false));
+        assert_eq!((zone_state.free, kernel.compaction.skip[low as usize]), (zone_state.first_free, false));
     }
 }

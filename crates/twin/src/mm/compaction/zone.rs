@@ -12,7 +12,7 @@ use mmtwin_event::vocabulary::{
     MmCompactionBegin, MmCompactionEnd, MmCompactionFinished, MmCompactionMigratepages, MmMigratePages,
 };
 
-/// How far a compaction goes (`enum migrate_mode`).
+/// Mode of a compaction (`enum migrate_mode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// It waits for nothing.
@@ -48,9 +48,10 @@ pub(super) struct Pass {
     last: Option<u64>,
     begun: bool,
     from_start: bool,
-    /// A block was captured when pages came back from the CPU's list, which is seen when the next pages have been moved.
+    /// A block was captured when the list of the CPU was drained, which is noticed after the next pages have been
+    /// migrated.
     pub captured: bool,
-    /// Who does not wait has moved nothing so far and is where others are (`update_cached`).
+    /// Asynchronous compaction has moved nothing so far and starts at the cached position (`update_cached`).
     together: bool,
 }
 
@@ -82,7 +83,7 @@ impl Pass {
         }
     }
 
-    /// Goes on by a batch of pages.
+    /// Continues by a batch of pages.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if !self.begun {
             match ctx.kernel.compaction_suitable((ctx.cpu, ctx.task), self.zone, self.order, self.highest) {
@@ -143,7 +144,8 @@ impl Pass {
         self.drain(ctx)
     }
 
-    /// When a block of the order was left that pages were moved from, what they were becomes a free block, or the task's.
+    /// When the scanner leaves a block of the order from which pages were migrated, it becomes a free block, or is
+    /// captured by the task.
     fn drain(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if self.last.is_some_and(|last| self.order > 0 && last < self.migrate_pfn >> self.order << self.order) {
             ctx.drain();

@@ -1,14 +1,15 @@
 //! Nodes of the index of the page cache (`radix_tree_node`): `radix_tree_preload`, `radix_tree_delete` (2.6.36 to 4.19),
 //! `xas_alloc`, `xas_nomem`, `xas_delete_node` (4.20 to 6.12).
 //!
-//! The index of a file has nodes of 64 places each, objects of a cache whose blocks are of order 1 or 2 by the number of
-//! CPUs. Before 4.3 a task that adds a page waits for such a block, reclaims for it, and falls back to order 0 when the
-//! request fails; since then it does not wait, and since 4.20 a lack of blocks wakes kswapd. A node is freed with the last
-//! of its entries: before 3.15 those are pages in memory, later also shadows of reclaimed pages. Not modelled: nodes above the
-//! lowest, 1 in 64 of them; the grace period of RCU before an object can be used again; nodes that each CPU holds in
-//! advance; nodes of what was in memory before the run; the shrinker of nodes that hold only shadows, which does nothing
-//! until there are as many nodes as an eighth of the pages in memory; that a block comes from the nodes of the task's
-//! policy. Checked by tests here and in `tests/slab.rs`, and against guests (docs/fidelity.md).
+//! The index of a file has nodes of 64 places each, objects of a cache whose blocks are of order 1 or 2 by the number
+//! of CPUs. Before 4.3 a task that adds a page waits for such a block, reclaims for it, and falls back to order 0 when
+//! the request fails; since then it does not wait, and since 4.20 a lack of blocks wakes kswapd. A node is freed with
+//! the last of its entries: before 3.15 entries are pages in memory, later also shadows of reclaimed pages. Not
+//! modelled: nodes above the lowest, 1 in 64 of them; the grace period of RCU before an object can be used again; nodes
+//! that each CPU holds in advance; nodes of pages that were in memory before the run; the shrinker of nodes that hold
+//! only shadows, which does nothing until there are as many nodes as an eighth of the pages in memory; that a block
+//! comes from the nodes of the task's policy. Checked by tests here and in `tests/slab.rs`, and against guests
+//! (docs/fidelity.md).
 
 use crate::frame::{Migratetype, NO_PAGE, Pfn};
 use crate::mm::kernel::Kernel;
@@ -33,7 +34,7 @@ const BLOCK: Request = Request {
 const SINGLE: Request = Request { gfp: "GFP_KERNEL|__GFP_RECLAIMABLE", no_retry: false, ..BLOCK };
 const NOWAIT: &str = "GFP_NOWAIT|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_RECLAIMABLE|__GFP_ACCOUNT";
 
-/// How a kernel asks for a block of the usual order.
+/// Allocation mode for a block of the usual order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlabAllocMode {
     /// Waits for it (before 4.3; here where zones are reclaimed).
@@ -44,7 +45,7 @@ pub(crate) enum SlabAllocMode {
     Wakes,
 }
 
-/// The lowest node of 64 pages of a file: the block of its object, whose cache that is, and how many places are in use.
+/// The lowest node of 64 pages of a file: the block of its object, its cache, and the number of places in use.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     block: Pfn,
@@ -61,12 +62,12 @@ pub(crate) struct Index {
     slabs: Vec<Slab>,
     /// By region; those of a region without pages of a file are not there.
     files: Vec<Vec<Node>>,
-    /// A page that reclaim took keeps its place.
+    /// A reclaimed page keeps its place.
     pub keeps_shadows: bool,
 }
 
 impl Index {
-    /// None yet, on a machine of so many nodes and CPUs.
+    /// None yet, on a machine of this many nodes and CPUs.
     pub(crate) fn new(nodes: usize, cpus: usize, asks: SlabAllocMode, keeps_shadows: bool) -> Index {
         let mut shape = match asks {
             SlabAllocMode::Waits => SlabShape::of(SIZE, cpus, BLOCK),
@@ -95,7 +96,7 @@ impl Index {
 }
 
 impl AccessState {
-    /// Sees to it that a page that is about to come into the page cache has a node.
+    /// Allocates a node for a page that is about to be added to the page cache, if needed.
     pub(super) fn prepare_index(
         &mut self,
         kernel: &mut Kernel,
@@ -112,7 +113,7 @@ impl AccessState {
         Ok(())
     }
 
-    /// A page has come into the page cache; its place was free, or held a shadow.
+    /// A page was added to the page cache; its place was free, or held a shadow.
     pub(super) fn enter_index(&mut self, region: usize, page: u64, had_shadow: bool) {
         if !(had_shadow && self.index.keeps_shadows) {
             self.index.node(region, page).used += 1;

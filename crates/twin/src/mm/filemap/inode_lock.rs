@@ -1,21 +1,22 @@
 //! Writers of one file: `inode_lock`, `rwsem_down_write_slowpath` (4.3 to 6.12).
 //!
-//! Calls that write to a file exclude each other. A waiter is handed the lock once it has waited for 4 ms; before that the
-//! last owner takes it again. Here a task runs for some time before another one does, so that the lock changes hands once per
-//! such slice. Waiting takes no CPU time: a CPU that spins lets the other CPUs of an emulator run. Checked by a test.
+//! Calls that write to a file exclude each other. A waiter is handed the lock once it has waited for 4 ms; before that
+//! the last owner takes it again. Here a task runs for some time before another one does, so that the lock changes
+//! hands once per such slice. Waiting takes no CPU time: a CPU that spins yields to the other CPUs of an emulator.
+//! Checked by a test.
 
 use crate::time::Ps;
 use std::collections::VecDeque;
 
-/// After so long a waiting task gets the lock (`RWSEM_WAIT_TIMEOUT`): 4 ms.
+/// Time after which a waiter is handed the lock (`RWSEM_WAIT_TIMEOUT`): 4 ms.
 const PATIENCE: Ps = 4_000_000_000;
-/// A task that was not given the lock then looks whether it is free: the holder may have gone away.
+/// Interval after which a waiter without the lock checks again: the owner may have ended.
 const GRACE: Ps = 1_000_000_000;
 
 /// A file's lock for writing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lock {
-    /// Who had it last, since when, and until when it was in its last call.
+    /// Last owner, start of its ownership, and end of its last call.
     holder: i32,
     since: Ps,
     until: Ps,
@@ -26,7 +27,7 @@ pub(crate) struct Lock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     Yes,
-    /// Another has waited long enough; it should be looked at again then.
+    /// Another task has waited long enough; time of the next check.
     HandedOn {
         to: i32,
         until: Ps,
@@ -38,7 +39,7 @@ pub(crate) enum Taken {
 }
 
 impl Lock {
-    /// A task wants to write.
+    /// A task is about to write.
     pub(crate) fn take(&mut self, task: i32, clock: Ps) -> Taken {
         if self.holder == task {
             if clock < self.since + PATIENCE {
@@ -81,13 +82,13 @@ mod tests {
         assert_eq!(lock.take(1, 0), Taken::Yes);
         lock.hold(3 * PATIENCE);
         assert_eq!(lock.take(2, PATIENCE), Taken::No { until: 3 * PATIENCE + GRACE });
-        // The first has had it for long enough.
+        // The first owner has held it for long enough.
         assert_eq!(lock.take(1, 3 * PATIENCE), Taken::HandedOn { to: 2, until: 4 * PATIENCE + GRACE });
         assert_eq!(lock.take(2, 3 * PATIENCE), Taken::Yes);
         lock.hold(3 * PATIENCE + 5);
-        // It has gone away: whoever comes may write.
+        // It has ended: any task may write.
         assert_eq!(lock.take(1, 4 * PATIENCE), Taken::Yes);
-        assert_eq!(lock.take(1, 9 * PATIENCE), Taken::Yes, "nobody waits");
+        assert_eq!(lock.take(1, 9 * PATIENCE), Taken::Yes, "no task waits");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::vmstat::NodeItem;
 
 /// A single page of a file that a reader waits for. Unlike read-ahead, its allocation may use file systems (`__GFP_FS`).
 const PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE", ..Request::USER };
-/// A page of a file that may be needed: not worth a second try.
+/// A page for read-ahead: no second attempt.
 const AHEAD: Request = Request {
     no_retry: true,
     gfp: "GFP_NOFS|__GFP_HIGHMEM|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE",
@@ -29,10 +29,10 @@ const AHEAD: Request = Request {
 };
 /// A page of a file that is about to be written by a call.
 const WRITTEN: Request = Request { spread_dirty: true, gfp: "GFP_HIGHUSER_MOVABLE|__GFP_WRITE", ..Request::USER };
-/// The same in 2010, whether anybody waits for it or not.
+/// The same in 2010, for read-ahead or not.
 const COLD_PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE|GFP_COLD", ..Request::USER };
 
-/// How a touch ended.
+/// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touched {
     Done,
@@ -42,13 +42,13 @@ pub(crate) enum Touched {
     Again,
 }
 
-/// Files as their readers know them, and windows that are being read.
+/// Read-ahead state of files by reader, and windows that are being read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reader {
     ra: Readahead,
-    /// Pages of a window that still have to be brought in.
+    /// Pages of a window that still have to be read.
     pending: Option<Window>,
-    /// Those that are there, to be read as one request.
+    /// Allocated pages, to be read as one request.
     brought: Vec<Pfn>,
     /// Read-ahead has found no memory for the accessed page, which is then read alone. Without this a task that waits for
     /// that page would read ahead again at each retry, and never reach its limit of retries.
@@ -56,7 +56,7 @@ pub(crate) struct Reader {
 }
 
 impl AccessState {
-    /// A call reads or writes a page of a file. On failure the same call goes on where it was.
+    /// A call reads or writes a page of a file. On failure the same call continues where it was.
     pub(crate) fn file_call(
         &mut self,
         kernel: &mut Kernel,
@@ -80,7 +80,7 @@ impl AccessState {
                 }
                 match self.regions[region].entry(page) {
                     Entry::Present(pfn) => pfn,
-                    // Reading ahead has given up before it came here.
+                    // Read-ahead has stopped before this page.
                     _ => self.bring_one(kernel, caller, region, page)?,
                 }
             }
@@ -161,7 +161,7 @@ impl AccessState {
                 }
                 pfn
             }
-            // Reading ahead has given up before it came here, and the fault was counted then.
+            // Read-ahead has stopped before this page, and the fault was counted then.
             _ if reader.alone => {
                 reads = true;
                 self.bring_one(kernel, caller, region, page)?
@@ -205,9 +205,9 @@ impl AccessState {
         Ok(Touched::Done)
     }
 
-    /// A mapping of a file or of shared memory gets a page that is in memory. A fault that reads gives it the neighbours
-    /// that are in memory too (`do_fault_around`), but the marked one, which is to be seen when it is touched; one that
-    /// writes does not. How many it got.
+    /// Maps a page of a file or of shared memory that is in memory. A read fault also maps the neighbours in memory
+    /// (`do_fault_around`), except the marked one, which must fault when it is accessed; a write fault does not.
+    /// Returns the number of pages.
     pub(super) fn map_around(
         &mut self,
         kernel: &mut Kernel,
@@ -236,7 +236,7 @@ impl AccessState {
         mapped
     }
 
-    /// Reads ahead of a reader that has come to a missing page or to the marked one; false as [`Self::finish`].
+    /// Reads ahead of a reader that has reached a missing page or the marked one; false as [`Self::finish`].
     fn ahead(
         &mut self,
         kernel: &mut Kernel,
@@ -335,13 +335,13 @@ impl AccessState {
         request: &Request,
     ) -> Result<Pfn, AllocationFailure> {
         self.prepare_index(kernel, (caller.cpu, caller.task), region, page)?;
-        let mut who = caller.for_page(self.regions[region].policy, page);
+        let mut page_caller = caller.for_page(self.regions[region].policy, page);
         let request = if kernel.reclaim.rules.cold_pages { &COLD_PAGE } else { request };
-        let pfn = kernel.allocate_charged(&mut who, request)?.page;
+        let pfn = kernel.allocate_charged(&mut page_caller, request)?.page;
         let node = kernel.node_of_frame(pfn);
         let gone = self.regions[region].entry(page);
         kernel.prepare(caller, pfn, self.regions[region].content(page), &[]);
-        // A page that is overwritten as a whole says nothing of what had to be read again.
+        // A page that is overwritten as a whole is not a refault of read data.
         if let (Entry::Gone(shadow), false) = (gone, request.spread_dirty) {
             kernel.refault(pfn, shadow);
         }
@@ -352,7 +352,7 @@ impl AccessState {
         Ok(pfn)
     }
 
-    /// True if a page is not there yet. Nobody notes that a read has ended until the page is touched.
+    /// True if a page is not there yet. The end of a read is noticed when the page is accessed.
     pub(crate) fn is_being_read(&self, kernel: &Kernel, cpu: u32, pfn: Pfn) -> bool {
         self.reading.get(&pfn).is_some_and(|&done| done > kernel.clock(cpu))
     }

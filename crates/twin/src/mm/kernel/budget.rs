@@ -1,5 +1,5 @@
-//! CPUs that share the time of one, as those of QEMU do where it runs them one after another (`-icount`): one that waits for
-//! others ends its turn (`pause`), and they get on with what it would have had.
+//! CPUs that share the time of one, as those of QEMU do where it runs them one after another (`-icount`): one that
+//! waits for others ends its turn (`pause`), and they use the rest of it.
 //!
 //! Not modelled: how long such a wait is depends on where in its turn each CPU is; here it is a measured time (`machine.cost`).
 //! Checked by tests here and by times in guests (docs/model/reclaim.md).
@@ -33,7 +33,7 @@ mod tests {
     use super::faster;
 
     #[test]
-    fn what_one_leaves_the_others_have() {
+    fn unused_shares_go_to_the_others() {
         // One of two: 30 of 50 at full speed while the other waits, the rest at half.
         let mut left = 30;
         assert_eq!((faster(20, 2, &mut left), left), (20, 10));

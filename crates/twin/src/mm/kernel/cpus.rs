@@ -80,7 +80,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// A CPU stops: its pages go back and what it has counted is added; thresholds and list sizes follow.
+    /// A CPU goes offline: its lists are drained and its differentials folded; thresholds and list sizes are updated.
     pub fn set_offline(&mut self, cpu: u32) -> Result<(), KernelError> {
         self.check_cpu(cpu)?;
         if self.stat.online().len() == 1 {

@@ -37,7 +37,7 @@ pub struct KernelRules {
     pub reclaim: ReclaimRules,
 }
 
-/// Why a kernel cannot be built or asked.
+/// Errors of building a kernel and of calls to it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)] // the fields are named in the messages
 pub enum KernelError {
@@ -78,15 +78,15 @@ pub struct Kernel {
     pub stat: VmStat,
     /// The tracepoints.
     pub probe: Probe,
-    /// What reclaim knows.
+    /// State of reclaim.
     pub(crate) reclaim: Reclaim,
-    /// What writing back knows.
+    /// State of writeback.
     pub(crate) writeback: Writeback,
     pub(crate) compaction: Compaction,
-    /// What the task that runs has waited for and not got yet, for which compaction may have captured a page
-    /// (`current->capture_control`). The engine sets it before a step of a task in the slow path; an allocation of just
-    /// this request takes it; after the step the engine sees by it whether the task got its memory. Allocations are made
-    /// by all mechanisms with copies of the `Caller`, so that it cannot be part of that.
+    /// Allocation for which the running task has waited without success, and for which compaction may have captured a
+    /// page (`current->capture_control`). The engine sets it before a step of a task in the slow path; an allocation of
+    /// this request clears it; after the step it tells the engine whether the task has its memory. All mechanisms
+    /// allocate with copies of the `Caller`, so it cannot be a field of that.
     pub(crate) awaited: Option<Request>,
     pub(crate) costs: PageCosts,
     pub(crate) refresh: Refresh,
@@ -173,13 +173,13 @@ impl Kernel {
         self.reclaim = Reclaim::new(rules, nodes, cgroups, cpus, managed);
     }
 
-    /// Says when and how much is written back. Nothing may be dirty yet.
+    /// Sets the rules of writeback. No page may be dirty yet.
     pub(crate) fn set_writeback(&mut self, rules: writeback::Rules) {
         self.writeback = Writeback::new(rules, self.clocks.len());
         self.alloc.dirty_limits = Some(rules.limits);
     }
 
-    /// What allocations cost on this machine.
+    /// Costs of allocations on this machine.
     pub fn costs(&self) -> &PageCosts {
         &self.costs
     }
@@ -217,13 +217,14 @@ impl Kernel {
         Ok(got?.page)
     }
 
-    /// A CPU's lists of free pages go back.
+    /// Drains a CPU's lists of free pages.
     pub(crate) fn drain_pages(&mut self, cpu: u32) {
         let (alloc, mut ctx) = self.split(cpu, Task::default());
         alloc.drain_pages(&mut ctx, cpu);
     }
 
-    /// All CPUs' lists go back because a CPU asks for it, on those that are behind when it asks.
+    /// The lists of all CPUs are drained at the request of one CPU; on CPUs whose clock is behind, at the time of the
+    /// request.
     pub(crate) fn drain_all_pages(&mut self, by: u32) {
         for cpu in self.stat.online().to_vec() {
             let at = self.now(cpu).max(self.now(by));
@@ -304,7 +305,7 @@ impl Kernel {
         }
     }
 
-    /// Lets every running CPU allocate and free order-0 pages on its own node as if it had done so before, each a
+    /// Every running CPU allocates and frees order-0 pages on its own node as if it had done so before, each a
     /// different number of times, so that their counters are not in step. It takes no time.
     pub fn age_counters(&mut self, seed: u64) {
         self.fetches = Fetches::of_cpus(self.clocks.len(), self.costs.picoseconds(self.costs.refetch), seed);

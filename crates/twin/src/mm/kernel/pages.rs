@@ -1,4 +1,4 @@
-//! Pages of processes and files from their allocation to their end: what they hold, their LRU list, their writing.
+//! Pages of processes and files from their allocation to their end: content, LRU list, writeback.
 
 use super::{Kernel, KernelError};
 use crate::frame::{Flag, Pfn, ZONES, ZoneKind};
@@ -52,7 +52,7 @@ impl Kernel {
         self.reclaim.charge(self.alloc.frames.cgroup(page), -pages);
     }
 
-    /// The same, and it goes to its list at once.
+    /// The same, and it is put on its list at once.
     #[inline]
     pub(crate) fn adopt(&mut self, caller: &Caller, page: Pfn, content: u32, flags: &[Flag], locked: bool) {
         self.prepare(caller, page, content, flags);
@@ -62,13 +62,13 @@ impl Kernel {
         self.add_to_lru(caller.cpu, page);
     }
 
-    /// A page goes to its list, by way of its CPU's batch.
+    /// Puts a page on its list, through the batch of its CPU.
     #[inline]
     pub(crate) fn add_to_lru(&mut self, cpu: u32, page: Pfn) {
         self.reclaim.add_page(&mut self.alloc.frames, &mut self.stat, cpu, page);
     }
 
-    /// A page comes back that had left a shadow.
+    /// A page with a shadow is faulted in again.
     pub(crate) fn refault(&mut self, page: Pfn, shadow: u32) {
         self.reclaim.refault(&mut self.alloc.frames, &mut self.stat, page, shadow);
     }
@@ -132,7 +132,7 @@ impl Kernel {
         self.stat.pages.add_write_pending(zone, pages);
     }
 
-    /// The write of a page has ended; one that reclaim waits for goes to the tail of its list.
+    /// The write of a page has ended; one that reclaim waits for is moved to the tail of its list.
     pub(crate) fn end_writeback(&mut self, cpu: u32, page: Pfn) {
         let (zone, pages) = (self.alloc.frames.zone(page), 1u64 << self.alloc.frames.order(page));
         if !self.alloc.frames.set_flag(page, Flag::Writeback, false) {

@@ -1,9 +1,9 @@
-//! A kernel that has been running: what `/proc/zoneinfo` and the lab's `/proc/mmtwin_pagesets` showed of one.
+//! State of a kernel that has been running, from `/proc/zoneinfo` and the lab's `/proc/mmtwin_pagesets`.
 //!
-//! Taken over are a zone's free pages, which of them are for pages that cannot be moved ([`FreeBlocksByType`]), and, where they are known, the
-//! per-CPU lists, out of free blocks of their type, with what their next refill and
-//! return depend on, and what the CPUs have not yet added to the free pages' count. Not modelled: which free blocks there
-//! are, so compaction finds memory less scattered than it was, and all that is on the LRU lists.
+//! Restored are a zone's free pages, those of them in unmovable blocks ([`FreeBlocksByType`]), and, where they are
+//! known, the per-CPU lists, from free blocks of their type, with the state of their next refill and free, and the
+//! differentials of the free-page count. Not modelled: which free blocks there are, so memory is less fragmented for
+//! compaction than it was, and the pages of the LRU lists.
 
 use super::{Kernel, KernelError};
 use crate::frame::{Migratetype, ZoneKind};
@@ -29,13 +29,13 @@ pub struct ZoneState {
     pub free: u64,
     /// Free blocks of types other than movable.
     pub free_by_type: Vec<FreeBlocksByType>,
-    /// What CPUs have not added to that count.
+    /// Differentials of that count.
     pub free_diffs: Vec<(u32, i64)>,
     /// The per-CPU lists.
     pub lists: ListState,
 }
 
-/// What is known of a zone's per-CPU lists.
+/// Recorded per-CPU lists of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListState {
     /// All CPUs together: pages, and the sum of the lengths from which on they are freed to the buddy lists.
@@ -50,7 +50,7 @@ pub enum ListState {
 }
 
 impl Kernel {
-    /// Goes on from a zone's state. Nothing is counted but the free pages. A zone that is not there is omitted.
+    /// Restores a zone's state. Only free pages are counted. An absent zone is omitted.
     ///
     /// # Errors
     /// If a CPU of the state does not run here.
@@ -87,7 +87,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Lists of movable pages, equal on all running CPUs, with so many pages together.
+    /// Lists of movable pages, equal on all running CPUs, with this many pages together.
     fn even(&self, pages: u64, high: u64) -> Vec<(u32, PerCpuState)> {
         let online = self.stat.online();
         let part = |all: u64, i: u64| all * (i + 1) / online.len() as u64 - all * i / online.len() as u64;
@@ -98,7 +98,7 @@ impl Kernel {
         (0..).zip(online).map(of).collect()
     }
 
-    /// Takes memory away until a zone has no more pages free than this.
+    /// Allocates pages until a zone has no more free pages than this.
     fn occupy(&mut self, zone: usize, free: u64) {
         let mut most = self.alloc.max_order();
         while let Some(over) = self.alloc.free_pages(zone).checked_sub(free).filter(|over| *over > 0) {

@@ -1,10 +1,10 @@
-//! Time of CPUs, in picoseconds, because what is timed here is shorter than a nanosecond is fine, and what work takes of it.
+//! Time of CPUs, in picoseconds, because some costs are a few nanoseconds, and the time that work takes.
 //!
-//! CPUs may share one budget, as those of an emulator with a single thread do: the busy ones take turns in equal slices,
-//! and idle time is skipped. Of N busy CPUs each gets every Nth slice, so its work takes N times as long, however short
-//! the slices are; that is what is charged. A slice is the time to the next tick divided by all CPUs, as QEMU has it
-//! (`icount_percpu_budget`); it counts only while memory is reclaimed, elsewhere the order of slices within an epoch is
-//! omitted. Checked by a test here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
+//! CPUs may share one budget, as those of an emulator with a single thread do: the busy ones take turns in equal
+//! slices, and idle time is skipped. Each of N busy CPUs has every Nth slice, so its work takes N times as long,
+//! however short the slices are; that is what is charged. A slice is the time to the next tick divided by all CPUs, as
+//! QEMU has it (`icount_percpu_budget`); it counts only while memory is reclaimed, elsewhere the order of slices within
+//! an epoch is omitted. Checked by a test here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
 
 use super::{Kernel, KernelError, budget};
 use crate::hw::{CounterType, LoopCosts, PageCosts};
@@ -30,10 +30,9 @@ impl Times {
     }
 }
 
-/// How long a CPU waits for a zone's line that another has written. All its readers ask for it at once and are served
-/// one after another in an order that nobody knows: the first hardly waits, the last twice the mean. Fetches that all
-/// took the mean would keep the counters of CPUs in step with each other and with the folds for good, which is up to a
-/// tenth cheaper.
+/// Wait of a CPU for a zone's line that another CPU has written. All its readers fetch it at once and are served one
+/// after another in an unknown order: the first hardly waits, the last twice the mean. If all fetches took the mean,
+/// the counters of CPUs would stay in step with each other and with the folds, which is up to a tenth cheaper.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fetches {
     mean: Ps,
@@ -57,18 +56,18 @@ impl Fetches {
 }
 
 impl Kernel {
-    /// Says what writing an event takes.
+    /// Sets the time to write an event.
     pub(crate) fn set_event_time(&mut self, time: Ps) {
         self.event_time = time;
     }
 
-    /// Lets all CPUs share the time of one, or have a time of their own each.
+    /// All CPUs share the time of one, or each has its own.
     pub fn set_single_threaded_tcg(&mut self, shared: bool) {
         self.single_threaded_tcg = shared;
         self.set_share();
     }
 
-    /// The busy CPUs have become others: what each of them gets of a shared budget.
+    /// The set of busy CPUs has changed: their shares of a shared budget.
     pub(super) fn set_share(&mut self) {
         self.share = match self.single_threaded_tcg {
             true => self.busy.iter().filter(|busy| **busy).count().max(1) as u64,
@@ -89,7 +88,7 @@ impl Kernel {
         self.share
     }
 
-    /// What a CPU does at once while others run, from a time on: a slice of the budget that all share, or nothing.
+    /// Length of the slice of a CPU from a time on while others run: a slice of the shared budget, or 0.
     pub(crate) fn slice(&self, clock: Ps) -> Ps {
         let slice = (self.tick - clock % self.tick) / self.clocks.len() as u64;
         if self.single_threaded_tcg { slice * self.share } else { 0 }
@@ -106,7 +105,7 @@ impl Kernel {
         self.clocks[cpu as usize]
     }
 
-    /// What an allocation takes alone on the machine that finds everything near.
+    /// Time of an allocation alone on the machine with all cache lines near.
     pub(crate) fn allocation_time(&self, cpu: u32) -> Ps {
         self.times(cpu).allocate + 2 * self.count_time(cpu)
     }
@@ -137,19 +136,19 @@ impl Kernel {
         self.single_threaded_tcg
     }
 
-    /// A CPU does nothing until a time, if that is still to come.
+    /// A CPU is idle until a time, if that is in the future.
     pub(crate) fn wait(&mut self, cpu: u32, until: Ps) {
         let clock = &mut self.clocks[cpu as usize];
         *clock = (*clock).max(until);
     }
 
-    /// What a CPU's allocations take now.
+    /// Current time of an allocation on a CPU.
     #[inline]
     pub(crate) fn times(&self, cpu: u32) -> &Times {
         &self.times[usize::from(self.neighbours[cpu as usize] > 0)]
     }
 
-    /// What an increment of a NUMA counter takes.
+    /// Time of an increment of a NUMA counter.
     #[inline]
     pub(crate) fn count_time(&self, cpu: u32) -> Ps {
         self.stat.numa.counter_type().map_or(0, |counter| self.times(cpu).counts[counter as usize])

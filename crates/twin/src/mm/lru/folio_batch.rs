@@ -1,9 +1,9 @@
 //! Pages that wait for their LRU list in a batch of their CPU: `folio_add_lru`, `folio_activate`,
 //! `folio_rotate_reclaimable`, `lru_add_drain_cpu`, `folio_mark_accessed` (5.8 to 6.18).
 //!
-//! A batch goes to the lists when it is full or holds a huge page; a CPU that reclaims empties its own first. Not modelled: the
-//! batches of pages that are deactivated by advice; a page that is freed stays in another CPU's batch, where it does nothing
-//! until it is on a list again. Checked against guests event by event (docs/fidelity.md).
+//! A batch is drained to the lists when it is full or holds a huge page; a CPU that reclaims empties its own first. Not
+//! modelled: the batches of pages that are deactivated by advice; a freed page stays in another CPU's batch, without
+//! effect until it is on a list again. Checked against guests event by event (docs/fidelity.md).
 
 use crate::frame::{Flag, Frames, Pfn};
 use crate::mm::vmscan::Reclaim;
@@ -18,7 +18,7 @@ pub(crate) struct Batches {
 }
 
 impl Reclaim {
-    /// A new page is to go to its list.
+    /// A new page is to be put on its list.
     #[inline]
     pub(crate) fn add_page(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
         let batch = &mut self.batches[cpu as usize].add;
@@ -34,7 +34,7 @@ impl Reclaim {
         self.batches[cpu as usize].add = batch;
     }
 
-    /// All batches of a CPU go to the lists.
+    /// Drains all batches of a CPU to the lists.
     pub(crate) fn drain(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) {
         self.drain_added(frames, stat, cpu);
         for page in std::mem::take(&mut self.batches[cpu as usize].rotate) {
@@ -62,7 +62,7 @@ impl Reclaim {
         }
     }
 
-    /// A page whose write has ended goes to the tail, to be reclaimed next.
+    /// A page whose write has ended is moved to the tail, to be reclaimed next.
     pub(crate) fn rotate(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
         if frames.has(page, Flag::Dirty) || !frames.has(page, Flag::Lru) {
             return;

@@ -21,7 +21,7 @@ pub(crate) enum List {
 }
 
 impl List {
-    /// The lists that reclaim looks at, in its order.
+    /// The lists that reclaim scans, in its order.
     pub(crate) const EVICTABLE: [List; 4] =
         [List::InactiveAnon, List::ActiveAnon, List::InactiveFile, List::ActiveFile];
 
@@ -44,7 +44,7 @@ impl List {
     }
 }
 
-/// What a refault or a write costs the lists: anonymous memory, files.
+/// Cost of refaults and writes, charged to the lists: anonymous memory, files.
 pub(crate) type PerType = [u64; 2];
 
 /// The lists of a cgroup on a node, and what reclaim remembers of them.
@@ -53,13 +53,13 @@ pub(crate) struct Lruvec {
     pub lists: [Ring; LISTS],
     /// Pages by list and kind of zone.
     size: [[u64; ZONES]; LISTS],
-    /// What reclaiming each type has cost lately.
+    /// Recent cost of reclaim of each type.
     pub cost: PerType,
     /// Evictions and activations so far: the clock of refault distances.
     pub nonresident_age: u64,
     /// Refaults that were activated, ever.
     pub activated: PerType,
-    /// The same when reclaim looked last.
+    /// The same at the last reclaim.
     pub refaults: PerType,
 }
 
@@ -91,11 +91,11 @@ pub(crate) struct Lru {
     parents: Vec<usize>,
     /// Lists belong to zones.
     per_zone_lru: bool,
-    /// What statistics say of each lruvec, where they are not what is so now.
+    /// Flushed statistics of each lruvec, where they lag the current values.
     flushed: Vec<Shown>,
 }
 
-/// What statistics say of a lruvec, those of the cgroups below among it (`lruvec_page_state`).
+/// Statistics of a lruvec, including those of the cgroups below (`lruvec_page_state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shown {
     /// Pages by list.
@@ -162,7 +162,7 @@ impl Lru {
         self.tree(number, |vec| vec.pages(list))
     }
 
-    /// What statistics say of a lruvec.
+    /// Statistics of a lruvec.
     pub(crate) fn shown(&self, number: usize) -> Shown {
         self.flushed.get(number).copied().unwrap_or_else(|| self.summed(number))
     }
@@ -176,7 +176,7 @@ impl Lru {
         all
     }
 
-    /// From now on statistics say what is so now.
+    /// From now on statistics equal the current values.
     pub(crate) fn flush(&mut self) {
         self.flushed = (0..self.vecs.len()).map(|number| self.summed(number)).collect();
     }
@@ -195,7 +195,7 @@ impl Lru {
         }
     }
 
-    /// Evictions and activations: the clocks up to the root go on.
+    /// Evictions and activations: the clocks up to the root advance.
     pub(crate) fn age(&mut self, number: usize, pages: u64) {
         let (node, mut cgroup) = (number / self.parents.len(), number % self.parents.len());
         loop {
@@ -213,7 +213,7 @@ impl Lru {
     pub(crate) fn number_of(&self, frames: &Frames, page: Pfn) -> usize {
         let zone = frames.zone(page);
         match self.per_zone_lru {
-            // Those of a zone hold pages of all cgroups; those of cgroups are not modelled, as their limits are not.
+            // Lists of a zone hold pages of all cgroups; lists of cgroups are not modelled, as their limits are not.
             true => self.number(zone, 0),
             false => self.number(zone / ZONES, frames.cgroup(page)),
         }
@@ -254,7 +254,7 @@ impl Lru {
         self.vecs[number].lists[list as usize].pop_tail()
     }
 
-    /// Counts a page that came to a list or left it.
+    /// Counts a page that was added to a list or removed from it.
     #[inline]
     pub(crate) fn resize(
         &mut self,

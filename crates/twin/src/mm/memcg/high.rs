@@ -1,12 +1,12 @@
-//! `memory.high`: a task that has charged pages beyond it reclaims before it goes on, and sleeps if that was not enough:
-//! `mem_cgroup_handle_over_high`, `reclaim_high` (5.8 to 6.12).
+//! `memory.high`: a task that has charged pages beyond it reclaims before it continues, and sleeps if that was not
+//! enough: `mem_cgroup_handle_over_high`, `reclaim_high` (5.8 to 6.12).
 //!
-//! The kernel does so on the way back to user mode; here it is done before the task's next step. Not modelled: that a call which
-//! charges more than 64 pages reclaims amid it. Checked by `tests/cgroups.rs`.
+//! The kernel does this on return to user mode; here it is done before the task's next step. Not modelled: that a call
+//! which charges more than 64 pages reclaims amid it. Checked by `tests/cgroups.rs`.
 
 use crate::frame::ZoneKind;
 use crate::mm::slowpath::Progress;
-use crate::mm::vmscan::{BATCH, Control, Direct, MAX_RETRIES, Poll, TaskCtx, Throttle, Who};
+use crate::mm::vmscan::{BATCH, Control, Direct, MAX_RETRIES, Poll, Reclaimer, TaskCtx, Throttle};
 use crate::time::{PS_PER_NS, Ps, Watch};
 
 /// A task that is beyond `memory.high`.
@@ -16,7 +16,7 @@ pub(crate) struct High {
     pages: u64,
     /// Pages to reclaim of each cgroup in this round: all of them, later a batch.
     wanted: u64,
-    /// The cgroup whose turn it is; the root: the round is over.
+    /// The current cgroup; the root: the pass is over.
     cgroup: usize,
     direct: Option<Direct>,
     /// Reclaimed in this round.
@@ -36,7 +36,7 @@ impl High {
     }
 }
 
-/// Lets a task of a cgroup that is beyond `memory.high` reclaim until a time; `None` if it is not, or may go on.
+/// A task of a cgroup above `memory.high` reclaims until a time; `None` if it is below, or may continue.
 pub(crate) fn reclaim(ctx: &mut TaskCtx<'_>, task_high: &mut Option<High>, own: usize, until: Ps) -> Option<Progress> {
     let high = task_high.as_mut()?;
     let mut watch = Watch::within(ctx.clock());
@@ -64,7 +64,7 @@ pub(crate) fn reclaim(ctx: &mut TaskCtx<'_>, task_high: &mut Option<High>, own: 
             ctx.kernel.reclaim.note(high.cgroup, |events| events.high += 1);
             let node = ctx.kernel.machine.node_of(ctx.cpu);
             let zones = ctx.kernel.alloc.zonelist(node).iter().map(|&zone| zone as usize).collect();
-            let control = Control::new(Who::Cgroup(high.cgroup), 0, ZoneKind::Device, "GFP_KERNEL");
+            let control = Control::new(Reclaimer::Cgroup(high.cgroup), 0, ZoneKind::Device, "GFP_KERNEL");
             let control = Control { nr_to_reclaim: high.wanted, ..control };
             high.direct = Some(Direct::new(ctx, control, zones));
             continue;

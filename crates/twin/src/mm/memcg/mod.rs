@@ -1,9 +1,10 @@
 //! Memory cgroups: `try_charge_memcg`, `consume_stock`, `drain_all_stock`, `mem_cgroup_try_charge_swap` (5.8 to 6.18).
 //!
-//! A page is charged to the cgroup of the task that brings it in and to all above. CPUs charge 64 pages at once and keep
-//! what is left for the next ones of the same cgroup. Where a limit is met the task reclaims from that cgroup before it
-//! allocates; above `memory.high` it does so when it is done ([`crate::engine`]), and sleeps. Not modelled: memory of the
-//! kernel; a page from swap is charged to the cgroup of the task that reads it. Checked by tests here and of `tests/cgroups.rs`.
+//! A page is charged to the cgroup of the task that faults it in and to all ancestors. CPUs charge 64 pages at once and
+//! keep the rest as a stock for the same cgroup. At a limit the task reclaims from that cgroup before it allocates;
+//! above `memory.high` it reclaims after the allocation ([`crate::engine`]), and sleeps. Not modelled: memory of the
+//! kernel; a page from swap is charged to the cgroup of the task that reads it. Checked by tests here and of
+//! `tests/cgroups.rs`.
 
 pub(crate) mod high;
 pub(crate) mod protection;
@@ -59,7 +60,7 @@ pub(crate) struct Group {
     pub events: Events,
 }
 
-/// What a CPU has charged and not given out.
+/// Stock of a CPU: charged pages that are not used yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stock {
     cgroup: usize,
@@ -122,7 +123,7 @@ impl Reclaim {
         self.and_above(cgroup).find(exceeds)
     }
 
-    /// Pages of a cgroup come or go.
+    /// Pages of a cgroup are added or removed.
     #[inline]
     pub(crate) fn charge(&mut self, cgroup: usize, pages: i64) {
         let mut at = cgroup;
@@ -132,7 +133,7 @@ impl Reclaim {
         }
     }
 
-    /// Charges pages that go to swap; false if some cgroup may not have more there.
+    /// Charges pages that are swapped out; false if a cgroup is at its limit of swap.
     pub(crate) fn try_charge_swap(&mut self, cgroup: usize, pages: u64) -> bool {
         let full = |&at: &usize| self.groups[at].config.swap_max.is_some_and(|max| self.groups[at].swap + pages > max);
         if self.and_above(cgroup).any(|at| full(&at)) {
@@ -145,7 +146,7 @@ impl Reclaim {
         true
     }
 
-    /// Pages of a cgroup come to swap or go.
+    /// Pages of a cgroup in swap are added or removed.
     pub(crate) fn charge_swap(&mut self, cgroup: usize, pages: i64) {
         let mut at = cgroup;
         while at != 0 {

@@ -19,7 +19,7 @@ enum Protection {
 }
 
 impl Reclaim {
-    /// Brings up to date what of a cgroup is protected in a reclaim of `target`, from above to below.
+    /// Updates the protected pages of cgroups in a reclaim of `target`, from the top down.
     fn calculate_protection(&mut self, target: usize, cgroup: usize) {
         let (parent, usage) = (self.groups[cgroup].config.parent, self.groups[cgroup].usage);
         if cgroup == target || cgroup == 0 || usage == 0 {
@@ -77,13 +77,13 @@ impl Reclaim {
         let by_low = !low_broken && low > min;
         let protected = if by_low { low } else { min };
         let usage = self.groups[cgroup].usage.max(protected);
-        // At least a batch, so that reclaim goes on.
+        // At least a batch, so that reclaim continues.
         ((size - size * protected / (usage + 1)).max(BATCH), by_low)
     }
 }
 
-/// What of a cgroup is protected below a parent of which `parent` pages are, where it and its siblings use `claimed` pages
-/// of what they may.
+/// Protected pages of a cgroup below a parent with `parent` protected pages, where it and its siblings use `claimed`
+/// pages of their protection.
 fn effective_protection(usage: u64, setting: u64, parent: u64, claimed: u64) -> u64 {
     let protected = usage.min(setting);
     if claimed > parent { protected * parent / claimed } else { protected }
@@ -116,7 +116,7 @@ mod tests {
         // 1500 are claimed of 1000; nothing of `memory.min` is the parent's to give.
         assert_eq!(protected, [[0, 1000], [0, 600], [0, 400]]);
         assert_eq!([1, 2, 3].map(|at| reclaim.protection(0, at)), [Protection::None; 3]);
-        // As a target the parent itself has no say.
+        // As a target the parent itself is not protected.
         (1..4).for_each(|at| reclaim.calculate_protection(1, at));
         assert_eq!([2, 3].map(|at| reclaim.groups[at].protected), [[100, 900], [0, 600]]);
         assert_eq!([2, 3].map(|at| reclaim.protection(1, at)), [Protection::Low, Protection::None]);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_beyond_is_scanned() {
+    fn only_the_unprotected_part_is_scanned() {
         let cgroups = vec![Cgroup::default(), Cgroup { min: 200, low: 500, ..Cgroup::default() }];
         let mut reclaim = Reclaim::new(Rules::V6_1, 1, cgroups, 1, 1 << 20);
         reclaim.charge(1, 999);

@@ -1,4 +1,4 @@
-//! Pages of a file: which differ from the disk's, and which the file system remembers; what is left of mappings.
+//! Pages of a file: dirty ones, those with state of the file system, and those that were mapped.
 
 use super::{Entry, GONE, Region};
 use crate::frame::{NO_PAGE, Pfn};
@@ -12,7 +12,7 @@ impl Region {
         self.entries[page as usize] < GONE
     }
 
-    /// A mapping gets a page of a file that is in the page cache; true if none had it.
+    /// Maps a page of a file that is in the page cache; true if no mapping had it.
     pub(crate) fn map_cached(&mut self, mapper: usize, page: u64) -> bool {
         self.touch(mapper, page);
         self.map_shared(mapper, page)
@@ -24,7 +24,7 @@ impl Region {
         self.dirty.count() == 1
     }
 
-    /// A page is going to the disk or away; false if it did not differ.
+    /// A page is written or truncated; false if it was not dirty.
     pub(crate) fn set_clean(&mut self, page: u64) -> bool {
         self.dirty.remove(page)
     }
@@ -58,9 +58,8 @@ impl Region {
         self.dirty.next(from)
     }
 
-    /// A process maps a region no longer that is a file or shared memory: what it has leaves its page tables and stays in
-    /// the page cache; pages of a file that it has used since somebody looked stay as used
-    /// (`zap_pte_range`).
+    /// A process unmaps a file or shared memory: the pages leave its page tables and stay in the page cache; pages of a
+    /// file that it has accessed since the last check are marked accessed (`zap_pte_range`).
     pub(crate) fn unmap_shared(&mut self, kernel: &mut Kernel, caller: &Caller, mapper: usize) {
         let mut next = 0;
         while let Some((page, last, young)) = self.unmap_next(mapper, next) {

@@ -48,8 +48,8 @@ impl Region {
             self.adopt(kernel, caller, block, got.page);
             return Ok(());
         }
-        let mut who = caller.for_page(self.policy, page);
-        let got = kernel.allocate_charged(&mut who, &USER)?;
+        let mut page_caller = caller.for_page(self.policy, page);
+        let got = kernel.allocate_charged(&mut page_caller, &USER)?;
         note_fault(kernel, caller.cpu, costs);
         self.map(page, got.page, kernel.alloc.zones[got.zone].node);
         self.adopt(kernel, caller, page, got.page);
@@ -57,7 +57,7 @@ impl Region {
         Ok(())
     }
 
-    /// Asks for a huge page for a block; `None`: it is refused, and the fault goes on with a base page.
+    /// Allocates a huge page for a block; `None`: it is refused, and the fault continues with a base page.
     fn ask_huge(
         &mut self,
         kernel: &mut Kernel,
@@ -71,9 +71,9 @@ impl Region {
             number += 1;
             kernel.stat.events.thp_fault_fallback += u64::from(number == self.huge.len());
         }
-        let mut who = caller.for_page(self.policy, block / HUGE);
+        let mut page_caller = caller.for_page(self.policy, block / HUGE);
         while let Some(request) = self.huge.get(number) {
-            match kernel.allocate_charged(&mut who, request) {
+            match kernel.allocate_charged(&mut page_caller, request) {
                 Ok(got) => return Ok(Some(got)),
                 Err(failure) if request.may_wait => {
                     self.refused.push((block, number));
@@ -83,12 +83,12 @@ impl Region {
             }
             kernel.stat.events.thp_fault_fallback += u64::from(number == self.huge.len());
         }
-        // Its base page may have to wait too; then it is not asked for again.
+        // Its base page may have to wait too; then no huge page is requested again.
         self.refused.push((block, number));
         Ok(None)
     }
 
-    /// A block that has been allocated for a page of anonymous or shared memory goes to its list.
+    /// Puts a block that has been allocated for anonymous or shared memory on its LRU list.
     fn adopt(&mut self, kernel: &mut Kernel, caller: &Caller, page: u64, pfn: Pfn) {
         let active = self.anon && kernel.reclaim.rules.new_anon_active;
         let flags: &[Flag] = if active { &[Flag::Swapbacked, Flag::Active] } else { &[Flag::Swapbacked] };

@@ -1,10 +1,10 @@
-//! Touches between two looks of reclaim: the accessed bits of a region's page tables, and when reclaim looked last.
+//! Accesses between two checks of reclaim: the accessed bits of a region's page tables, and the time of the last check.
 
 use super::{HUGE, Region};
 use std::ops::Range;
 
 impl Region {
-    /// A page is touched by a mapping that has it.
+    /// A page is accessed through a mapping that has it.
     #[inline]
     pub(crate) fn touch(&mut self, mapper: usize, page: u64) {
         if self.anon {
@@ -14,7 +14,7 @@ impl Region {
         }
     }
 
-    /// Which mappings have touched some pages since this was asked, one bit for each.
+    /// Mappings that have accessed some pages since the last call, one bit for each.
     pub(crate) fn test_and_clear_young(&mut self, pages: Range<u64>) -> u64 {
         match self.anon {
             true => u64::from(self.take_young_anon(pages)),
@@ -33,7 +33,8 @@ impl Region {
         any
     }
 
-    /// Reclaim looks at pages that are one block in an epoch; when it did before, if it was the same page of memory.
+    /// Reclaim checks the pages of a block in an epoch; returns the epoch of the check before, if it was the same
+    /// frame.
     pub(crate) fn stamp(&mut self, pages: &Range<u64>, epoch: u32) -> Option<u32> {
         let (stamps, length) = match pages.end - pages.start {
             1 => (&mut self.stamps, 1),

@@ -1,4 +1,4 @@
-//! Whose page tables have which pages of a region that several processes may map: files and shared memory.
+//! Page tables of regions that several processes may map: files and shared memory.
 //!
 //! Stands for the entries of each mapping (`set_pte_range`, `zap_pte_range`, `page_mapcount`; every release). Anonymous memory
 //! has one mapping, whose entries are the region's own. Not modelled: page tables of all but the first process as memory.
@@ -11,7 +11,7 @@ use crate::mm::prot_numa::Bits;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mapped {
     by: Vec<Bits>,
-    /// Of those, the ones that were touched since reclaim looked.
+    /// Of those, the ones that were accessed since the last check of reclaim.
     young: Vec<Bits>,
     /// Pages that some mapping has.
     any: u64,
@@ -42,7 +42,7 @@ impl Region {
         self.anon || self.mapped.has(mapper, page)
     }
 
-    /// True if an access of a page by a mapping is no fault.
+    /// True if an access of a page by a mapping is not a fault.
     #[inline]
     pub(crate) fn is_mapped(&self, mapper: usize, page: u64, write: bool) -> bool {
         match self.entry(page) {
@@ -62,12 +62,12 @@ impl Region {
         }
     }
 
-    /// Mappings of the region, one where nobody maps it.
+    /// Mappings of the region, one if no process maps it.
     pub(crate) fn mappers(&self) -> usize {
         self.mapped.by.len().max(1)
     }
 
-    /// A page that several may map is touched by one of them.
+    /// A page of a shared region is accessed through one mapping.
     #[inline]
     pub(super) fn touch_shared(&mut self, mapper: usize, page: u64) {
         if let Some(own) = self.mapped.young.get_mut(mapper).filter(|_| !self.anon) {
@@ -75,13 +75,13 @@ impl Region {
         }
     }
 
-    /// Which mappings of a page that several may map have touched it since this was asked, one bit for each.
+    /// Mappings that have accessed a page of a shared region since the last call, one bit for each.
     pub(super) fn take_touched(&mut self, page: u64) -> u64 {
         let own = self.mapped.young.iter_mut().enumerate().filter(|(_, own)| own.count() > 0);
         own.fold(0, |bits, (number, own)| bits | u64::from(own.remove(page)) << number.min(63))
     }
 
-    /// What a mapping has at a page: nothing where the page is in memory and only others have it.
+    /// Entry of a mapping at a page: none if the page is in memory and only other mappings have it.
     #[inline]
     pub(crate) fn entry_of(&self, mapper: usize, page: u64) -> Entry {
         match self.entry(page) {
@@ -95,7 +95,7 @@ impl Region {
         if self.anon { usize::from(self.entries[page as usize] < GONE) } else { self.mapped.count(page) }
     }
 
-    /// Pages of the region that a mapping has: what it adds to its process's resident pages.
+    /// Pages of the region in a mapping: its part of the process's resident pages.
     pub(crate) fn resident(&self, mapper: usize) -> u64 {
         if self.anon { self.present() } else { self.mapped.by.get(mapper).map_or(0, Bits::count) }
     }
@@ -108,7 +108,7 @@ impl Region {
         pages.end - pages.start - own.count_within(pages)
     }
 
-    /// A mapping gets a page of a file or of shared memory; true if none had it.
+    /// Maps a page of a file or of shared memory; true if no mapping had it.
     pub(crate) fn map_shared(&mut self, mapper: usize, page: u64) -> bool {
         if self.anon {
             return false;
@@ -132,8 +132,8 @@ impl Region {
         any
     }
 
-    /// A mapping loses its next page from one on; that page, whether no other mapping has it, and whether this one has
-    /// touched it since reclaim looked.
+    /// Unmaps the next page from `from` on; returns the page, whether no other mapping has it, and whether it was
+    /// accessed through this one since the last check of reclaim.
     pub(super) fn unmap_next(&mut self, mapper: usize, from: u64) -> Option<(u64, bool, bool)> {
         let own = self.mapped.by.get_mut(mapper)?;
         let page = own.next(from)?;

@@ -1,7 +1,8 @@
-//! Regions of memory as their processes map them: what their page tables say ([`Entry`]), and what is known of each page.
+//! Regions of memory as their processes map them: page-table entries ([`Entry`]) and state of each page.
 //!
-//! Faults of memory without a file are in `fault`, pages of files in `cached`, who maps what of shared regions in `mapped`, how
-//! many pages are where in `parts`, touches since reclaim looked in `looked`. Page tables as memory are in `tables`, what reclaim has taken in `swap`.
+//! Faults of anonymous memory are in `fault`, pages of files in `cached`, mappings of shared regions in `mapped`,
+//! numbers of pages by place in `parts`, accesses since the last check of reclaim in `looked`. Page tables as memory
+//! are in `tables`, swapped pages in `swap`.
 
 mod cached;
 mod fault;
@@ -23,13 +24,13 @@ use mapped::Mapped;
 
 /// Maps the zero page.
 const ZERO: Pfn = NO_PAGE - 1;
-/// Entries from here on are no page frames: all but the last two are what reclaim left, a place in swap or a shadow of 30
-/// bits.
+/// Entries from here on are not page frames: all but the last two are left by reclaim, a place in swap or a shadow of
+/// 30 bits.
 const GONE: Pfn = 1 << 31;
 /// Pages of a huge page.
 const HUGE: u64 = 1 << HUGE_ORDER;
 
-/// What a page-table entry says.
+/// Content of a page-table entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// The page has not been accessed.
@@ -50,17 +51,17 @@ pub(crate) struct Region {
     pub tables: Tables,
     /// By thread for a private region, else one.
     parts: Vec<Part>,
-    /// Number of its first page among the pages of all regions, by which frames know what they hold.
+    /// Number of its first page among the pages of all regions, which frames store.
     base: u32,
     /// Anonymous memory; else shared memory or a file.
     pub anon: bool,
     /// A file on the disk.
     pub file: bool,
-    /// Which pages are mapped by whom.
+    /// Mapped pages by mapping.
     mapped: Mapped,
     /// Pages of a file that differ from the disk's.
     dirty: Bits,
-    /// Who writes to the file by calls.
+    /// Lock of the tasks that write to the file by system calls.
     pub lock: Lock,
     /// Tick in which a write last changed the file's times.
     pub changed_at: u64,
@@ -68,17 +69,17 @@ pub(crate) struct Region {
     pub written_up_to: u64,
     /// By page of a file that was written: block of what the file system remembers of it, or [`NO_PAGE`]; empty before.
     buffers: Vec<Pfn>,
-    /// Pages of anonymous memory that were touched since reclaim looked.
+    /// Pages of anonymous memory that were accessed since the last check of reclaim.
     young: Bits,
     /// Mapped executable.
     pub exec: bool,
     /// Never reclaimed.
     pub locked: bool,
-    /// Its pages cannot be let go, as others hold them: buffers of a file system.
+    /// Its pages cannot be freed, as they have other references: buffers of a file system.
     pub held: bool,
-    /// What is asked for a huge page, one request after the other; none where huge pages are not allowed.
+    /// Requests for a huge page, tried in this order; none if huge pages are not allowed.
     huge: Vec<Request>,
-    /// Blocks whose faults are under way and have been refused a huge page, and how often.
+    /// Blocks with a fault under way that was refused a huge page, and the number of refusals.
     refused: Vec<(u64, usize)>,
     /// Its policy, or that of its process.
     pub policy: Policy,
@@ -94,14 +95,14 @@ pub(crate) struct Region {
     pub pools: Vec<usize>,
     /// CPUs of the threads that map it: none, one, or several.
     pub cpus: Cpus,
-    /// Where touches of it are written down.
+    /// Logs of its accesses.
     pub logs: Vec<usize>,
-    /// By page and by huge page: 1 + the epoch in which reclaim looked last; empty before the first look.
+    /// By page and by huge page: 1 + the epoch of reclaim's last check; empty before the first one.
     stamps: Vec<u32>,
     huge_stamps: Vec<u32>,
 }
 
-/// What a region is like.
+/// Properties of a region.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     /// Pages, and parts of equal size that they are divided into.
@@ -174,12 +175,12 @@ impl Region {
         (pfn < GONE && frames.state(pfn) == State::Allocated && frames.order(pfn) == HUGE_ORDER).then_some(pfn)
     }
 
-    /// Pages, touched or not.
+    /// Pages, accessed or not.
     pub(crate) fn len(&self) -> u64 {
         self.entries.len() as u64
     }
 
-    /// What is mapped at a page.
+    /// Entry of a page.
     #[inline]
     pub(crate) fn entry(&self, page: u64) -> Entry {
         match self.entries[page as usize] {
@@ -190,7 +191,7 @@ impl Region {
         }
     }
 
-    /// A page has come to a place where there was none.
+    /// A page was added at a place without one.
     pub(crate) fn put(&mut self, page: u64, pfn: Pfn, node: usize) {
         self.map(page, pfn, node);
     }
@@ -228,7 +229,7 @@ impl Region {
                 part.absent += 1;
             }
             None if zero => (part.zero, part.absent) = (part.zero - 1, part.absent + 1),
-            // Those that reclaim took count as absent.
+            // Reclaimed pages count as absent.
             None => {}
         }
     }
@@ -243,7 +244,7 @@ impl Region {
         !self.huge.is_empty()
     }
 
-    /// Counts a block of the region that has come (1) or goes (-1).
+    /// Counts a block of the region that was added (1) or removed (-1).
     pub(super) fn count(&self, kernel: &mut Kernel, pfn: Pfn, sign: i64) {
         let (node, pages) = (kernel.node_of_frame(pfn), sign << kernel.alloc.frames.order(pfn));
         self.items().iter().for_each(|&item| kernel.stat.pages.add(node, item, pages));

@@ -23,7 +23,7 @@ impl Region {
         &self.parts[self.part_number(page)]
     }
 
-    /// What there is of a range: of the part that it lies in, or of the whole region.
+    /// Pages of a range: of the part that contains it, or of the whole region.
     pub(crate) fn within(&self, pages: &Range<u64>) -> Cow<'_, Part> {
         if self.part_number(pages.start) == self.part_number(pages.end.saturating_sub(1).max(pages.start)) {
             return Cow::Borrowed(self.part(pages.start));

@@ -1,7 +1,7 @@
-//! CLOCK: a hand goes round the pages and takes the first that was not touched since it came by last.
+//! CLOCK: a hand goes round the pages and evicts the first that was not accessed since it passed last.
 //!
-//! A page begins as not touched; the one that comes takes the place of the one that goes, behind the hand. That is a
-//! queue, oldest page first, where pages that were touched go to the end once.
+//! A page starts as not accessed; a new page takes the place of the evicted one, behind the hand. That is a queue,
+//! oldest page first, in which accessed pages move to the end once.
 
 use super::Policy;
 use std::num::NonZeroU32;
@@ -14,7 +14,7 @@ const NOWHERE: u32 = u32::MAX;
 pub struct Clock {
     /// By page: its place.
     places: Vec<u32>,
-    /// By place: its page, and whether that was touched.
+    /// By place: its page, and whether that was accessed.
     pages: Vec<u32>,
     touched: Vec<bool>,
     size: usize,

@@ -1,4 +1,4 @@
-//! Least recently used: the page that was not touched for longest goes.
+//! Least recently used: the page with the oldest access is evicted.
 //!
 //! The list is that of the kernel's pages in reclaim ([`Ring`]).
 

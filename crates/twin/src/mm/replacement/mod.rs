@@ -1,8 +1,7 @@
-//! Replacement alone: which touches of a trace find their page in a cache of some pages.
+//! Replacement alone: which accesses of a trace hit in a cache of some pages.
 //!
-//! Nothing of a kernel is around the policies: no reclaim in batches, no time, no allocation. What a whole kernel makes
-//! of a trace is another question, which a run answers. Checked against small implementations of another kind and
-//! against Che's approximation (`tests/replacement.rs`).
+//! The policies stand alone: no reclaim in batches, no time, no allocation. A run shows a trace with a whole kernel.
+//! Checked against small independent implementations and against Che's approximation (`tests/replacement.rs`).
 
 mod clock;
 mod lru;
@@ -12,11 +11,11 @@ pub use lru::Lru;
 
 /// A cache of pages, which are numbers.
 pub trait Policy {
-    /// Touches a page; true if it was there. It is afterwards.
+    /// Accesses a page; true if it was cached. It is afterwards.
     fn touch(&mut self, page: u32) -> bool;
 }
 
-/// Touches pages one after another and counts those that are found.
+/// Accesses pages one after another and counts hits.
 pub fn hits(policy: &mut impl Policy, pages: &[u32]) -> u64 {
     pages.iter().map(|&page| u64::from(policy.touch(page))).sum()
 }

@@ -32,7 +32,7 @@ pub(crate) struct Dentries {
     slab: Slab,
     /// By node: how many are on the list, and their blocks with how many of each, the oldest first.
     unused: Vec<(u64, VecDeque<(Pfn, u64)>)>,
-    /// Taken and not yet freed: so many of a block.
+    /// Scanned and not yet freed, by block.
     leaving: Timers<(Pfn, u64)>,
     /// Ticks from a scan to the callbacks of RCU.
     grace: u64,
@@ -62,7 +62,7 @@ impl Dentries {
         Ok(())
     }
 
-    /// A shrinker takes so many of a node, the oldest; how many there were.
+    /// A shrinker scans this many of a node, the oldest; returns their number.
     pub(crate) fn prune(&mut self, kernel: &Kernel, cpu: u32, node: usize, count: u64) -> u64 {
         let tick = 1_000_000_000 / kernel.reclaim.rules.hz;
         let due = (kernel.now(cpu) / tick + self.grace) * tick;

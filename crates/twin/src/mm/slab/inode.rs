@@ -1,12 +1,12 @@
 //! Inodes and dentries of the files that a region is divided into: `dput`, `iput_final`, `prune_super`, `prune_dcache_sb`,
 //! `prune_icache_sb`, `invalidate_mapping_pages` (3.1 to 3.11).
 //!
-//! A file that is used has a dentry, which keeps its inode; between two uses both wait for the next. The shrinker of the
-//! file system takes as large a part of the dentries as of the inodes without one, the oldest first, and spares once what
-//! was used since it looked. An inode that it comes to loses the pages of its file that are clean and not mapped
-//! (`pginodesteal`, of kswapd `kswapd_inodesteal`), which are no pages that reclaim has reclaimed, and goes when no page is
-//! left. Not modelled: inodes that are dirty or in use while the shrinker looks, directories, caches of several orders, deletion
-//! of single files; in 2.6.36 and 2.6.37 there were two shrinkers. Checked by tests here and in `tests/reclaim_2012.rs`.
+//! A file that is used has a dentry, which keeps its inode; between two uses both wait for the next. The shrinker of
+//! the file system scans the same share of the dentries as of the inodes without one, the oldest first, and spares once
+//! those used since the last scan. A scanned inode loses the clean, unmapped pages of its file (`pginodesteal`, of
+//! kswapd `kswapd_inodesteal`), which do not count as reclaimed, and is freed when no page is left. Not modelled:
+//! inodes that are dirty or in use during the scan, directories, caches of several orders, deletion of single files; in
+//! 2.6.36 and 2.6.37 there were two shrinkers. Checked by tests here and in `tests/reclaim_2012.rs`.
 
 use super::{Slab, SlabShape};
 use crate::frame::{Flag, Migratetype, NO_PAGE, Pfn};
@@ -26,7 +26,7 @@ const BLOCK: Request =
 const INODES: SlabShape = SlabShape { usual: (BLOCK, 5), small: (BLOCK, 5), kept: 5 };
 const DENTRIES: SlabShape = SlabShape { usual: (BLOCK, 21), small: (BLOCK, 21), kept: 5 };
 
-/// What the kernel has of a file.
+/// Dentry and inode of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Is {
     Unknown,
@@ -40,7 +40,7 @@ enum Is {
 struct File {
     region: usize,
     is: Is,
-    /// It was used since the shrinker looked.
+    /// It was used since the last scan of the shrinker.
     referenced: bool,
     /// How often it has changed lists: older places on them do not count.
     moves: u32,
@@ -48,7 +48,7 @@ struct File {
     dentry: Pfn,
 }
 
-/// A place on a list: a file, and its moves when it came there.
+/// A place on a list: a file, and its number of moves when it was put there.
 type Place = (usize, u32);
 
 /// All inodes and dentries of files that regions are divided into.
@@ -74,7 +74,7 @@ impl Default for Inodes {
 }
 
 impl Inodes {
-    /// A region of so many pages is divided into files of one size.
+    /// A region of this many pages is divided into files of one size.
     pub(crate) fn divide(&mut self, region: usize, pages: u64, files: u64) {
         let first = self.files.len();
         let file = File { region, is: Is::Unknown, referenced: false, moves: 0, inode: NO_PAGE, dentry: NO_PAGE };
@@ -128,7 +128,7 @@ impl Inodes {
         Ok(())
     }
 
-    /// Takes so many dentries that were not used lately; their inodes have been used by them.
+    /// Scans this many dentries that were not used recently; their inodes have been used by them.
     fn prune_names(&mut self, kernel: &mut Kernel, by: (u32, Task), mut count: u64) -> u64 {
         let (mut gone, mut spared) = (0, Vec::new());
         while count > 0
@@ -165,7 +165,7 @@ impl Inodes {
         None
     }
 
-    /// An inode goes.
+    /// An inode is freed.
     fn forget(&mut self, kernel: &mut Kernel, by: (u32, Task), number: usize) {
         let file = &mut self.files[number];
         file.is = Is::Unknown;
@@ -208,7 +208,7 @@ impl AccessState {
 }
 
 impl TaskCtx<'_> {
-    /// The shrinker of the file system scans so many dentries and inodes; how many have gone.
+    /// The shrinker of the file system scans this many dentries and inodes; returns the number freed.
     pub(crate) fn prune_files(&mut self, count: u64, kswapd: bool) -> u64 {
         let by = (self.cpu, self.task);
         let caller = Caller::new(self.cpu, self.task, Policy::Default);

@@ -1,11 +1,10 @@
-//! Memory that the kernel takes for objects of its own: a cache of SLUB (`new_slab`, `allocate_slab`, `__slab_free`; 5.17
-//! to 6.12).
+//! Slab memory of the kernel: a cache of SLUB (`new_slab`, `allocate_slab`, `__slab_free`; 5.17 to 6.12).
 //!
-//! Objects lie in blocks of pages. New ones fill a block until it is full, then the one that has had room for longest, else
-//! a new one, of a smaller order where there is none of the usual one. A block that was full comes to the end of the list of
-//! those with room when one of its objects goes; one that is empty is freed unless few have room. So after many come
-//! and go objects are spread over many blocks. SLAB of the kernels before uses blocks in the same order. Not modelled: that each
-//! CPU fills a block of its own and keeps some for itself; the objects' memory cgroups. Checked by tests here.
+//! Objects lie in blocks of pages. New ones fill a block until it is full, then the one that has had room for longest,
+//! else a new one, of a smaller order where there is none of the usual one. A full block is put at the end of the
+//! partial list when one of its objects is freed; an empty block is freed unless few have room. So after many
+//! allocations and frees objects are spread over many blocks. SLAB of earlier kernels uses blocks in the same order.
+//! Not modelled: per-CPU slabs and per-CPU partial lists; the objects' memory cgroups. Checked by tests here.
 
 pub(crate) mod dentry;
 pub(crate) mod inode;
@@ -21,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Largest order of a block (`slub_max_order`).
 const MAX_ORDER: u32 = 3;
 
-/// log2 of the pages of a block: objects enough for so many CPUs, and little left over.
+/// log2 of the pages of a block: enough objects for this many CPUs, and a small remainder.
 fn order(size: u64, cpus: u64) -> u32 {
     let wanted = 4 * (u64::from(u64::BITS - cpus.leading_zeros()) + 1);
     let fits = |order: &u32, objects: u64, part: u64| {
@@ -33,19 +32,19 @@ fn order(size: u64, cpus: u64) -> u32 {
     (1..=wanted).rev().find_map(find).unwrap_or(0)
 }
 
-/// What a cache's blocks are.
+/// Blocks of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlabShape {
     /// The usual block, and how many objects it has room for.
     pub usual: (Request, u64),
-    /// What is asked for if there is no such block.
+    /// Request if there is no such block.
     pub small: (Request, u64),
     /// Blocks with room that are kept, empty or not (`min_partial`).
     pub kept: usize,
 }
 
 impl SlabShape {
-    /// Blocks of objects of up to a page on a machine with so many CPUs; the small ones are single pages.
+    /// Blocks of objects of up to a page on a machine with this many CPUs; the small ones are single pages.
     pub(crate) fn of(size: u64, cpus: usize, request: Request) -> SlabShape {
         let order = order(size, cpus as u64);
         let block = |order: u32| (request.of_order(order), (PAGE_SIZE << order) / size);
@@ -76,13 +75,13 @@ struct Block {
 pub(crate) struct Slab {
     shape: SlabShape,
     blocks: BTreeMap<Pfn, Block>,
-    /// The block that new objects come from; not on the list.
+    /// The block for new objects; not on the list.
     current: Option<Pfn>,
-    /// Those with room by place, the longest there first.
+    /// Blocks with room by place, the oldest first.
     partial: BTreeMap<u64, Pfn>,
     /// The next place.
     next: u64,
-    /// Tasks that were denied a usual block and have not got a small one yet: they do not ask for a usual one again.
+    /// Tasks that were denied a usual block and have no small one yet: they do not request a usual one again.
     denied: BTreeSet<i32>,
 }
 
@@ -93,7 +92,7 @@ impl Slab {
         Slab { shape, blocks, current: None, partial, next: 0, denied }
     }
 
-    /// What its blocks are.
+    /// Its blocks.
     #[cfg(test)]
     pub(crate) fn shape(&self) -> SlabShape {
         self.shape
@@ -104,7 +103,7 @@ impl Slab {
         self.take_after(kernel, by, false)
     }
 
-    /// The same by who was denied a usual block that is worth waiting for, and takes a small one.
+    /// The same for a task that was denied a usual block after waiting, and falls back to a small one.
     pub(crate) fn take_after(
         &mut self,
         kernel: &mut Kernel,

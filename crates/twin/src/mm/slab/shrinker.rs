@@ -1,9 +1,9 @@
 //! Shrinkers: `shrink_slab`, `do_shrink_slab` (4.20 to 6.12).
 //!
-//! A shrinker is a cache of the kernel of which a number of objects can be freed: those that it had when the run began, of
-//! which only the number is known, so that they give no pages back, and for the workload's file system the dentries of names
-//! that were looked up. What RCU frees later is not counted as reclaimed. Not modelled: shrinkers per cgroup. Checked by tests
-//! of the arithmetic here, and by `tests/slab.rs`.
+//! A shrinker is a cache of the kernel of which a number of objects can be freed: those that it had when the run began,
+//! of which only the number is known, so that they free no pages, and for the workload's file system the dentries of
+//! names that were looked up. Objects that RCU frees later are not counted as reclaimed. Not modelled: shrinkers per
+//! cgroup. Checked by tests of the arithmetic here, and by `tests/slab.rs`.
 
 use crate::mm::lru::List;
 use crate::mm::vmscan::{Control, TaskCtx};
@@ -11,7 +11,7 @@ use mmtwin_event::value::{Bytes, Gfp, Hex, Sym};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
 use std::borrow::Cow;
 
-/// Objects that are scanned at once unless a shrinker says otherwise (`SHRINK_BATCH`).
+/// Objects that are scanned at once unless a shrinker sets another number (`SHRINK_BATCH`).
 pub(crate) const SHRINK_BATCH: u64 = 128;
 
 /// The function of a superblock's shrinker.
@@ -52,14 +52,13 @@ impl Shrinker {
     }
 }
 
-/// How many objects to scan of so many at a priority, and of these what the priority alone asks for.
+/// Objects to scan of `freeable` at a priority, and the part of them due to the priority alone.
 fn to_scan(freeable: u64, seeks: u64, deferred: u64, priority: u32) -> (u64, u64) {
     let delta = ((freeable >> priority) * 4).checked_div(seeks).unwrap_or(freeable / 2);
     (((deferred >> priority) + delta).min(2 * freeable), delta)
 }
 
-/// What a shrinker is called with: scans that were left over, objects that can be freed, scans that are due now, and
-/// all scans.
+/// Arguments of a shrinker call: deferred scans, freeable objects, scans due now, and all scans.
 pub(crate) struct Counts {
     pub left: u64,
     pub freeable: u64,
@@ -67,7 +66,8 @@ pub(crate) struct Counts {
     pub total: u64,
 }
 
-/// The event before a shrinker, given by number and function, scans, and its texts. What only some releases say is unset.
+/// The event before a call of a shrinker, given by number and function, and its texts. Fields of only some releases are
+/// unset.
 pub(crate) fn start_of(
     (number, scan): (usize, &str),
     (gfp, gfp_flags): (Cow<'_, str>, Gfp),
@@ -111,7 +111,7 @@ impl TaskCtx<'_> {
         List::EVICTABLE.iter().map(|&list| self.kernel.stat.pages.node_lru(node, list as usize)).sum::<u64>() as i64
     }
 
-    /// Frees so many objects of a shrinker, the oldest; how many there were.
+    /// Frees this many objects of a shrinker, the oldest; returns their number.
     fn free_objects(&mut self, number: usize, node: usize, count: u64) -> u64 {
         let shrinker = &mut self.kernel.reclaim.shrinkers[number];
         let known = count.min(shrinker.freeable[node]);

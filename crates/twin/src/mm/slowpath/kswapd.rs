@@ -1,14 +1,14 @@
 //! An allocation that finds all zones below their low marks: the part of `__alloc_pages_slowpath` before reclaim (6.1
 //! to 6.12).
 //!
-//! Who may wait and still finds nothing has to reclaim, which the engine lets its task do ([`super`]); the
-//! failure that is returned says for what.
+//! A task that may wait and still finds no page has to reclaim, which the engine runs ([`super`]); the returned failure
+//! has the reason.
 
 use crate::mm::kernel::Kernel;
 use crate::page_alloc::{Allocated, AllocationFailure, Caller, Search};
 
 impl Kernel {
-    /// Goes on with a search that has found nothing above the low marks.
+    /// Continues a search that has found nothing above the low marks.
     pub(crate) fn allocate_slowly(
         &mut self,
         caller: &Caller,

@@ -1,9 +1,9 @@
 //! Tasks that find no memory: the part of `__alloc_pages_slowpath` that may wait (6.1).
 //!
-//! A task whose allocation fails reclaims itself, as a part of that allocation, and tries again; for a block of pages it
-//! compacts memory before and after. When nothing more can be reclaimed (`should_reclaim_retry`) or compacted
-//! (`should_compact_retry`) a process is killed. Where zones are reclaimed it goes by [`pre_4_8`]. What
-//! comes before, which wakes kswapd, is in [`kswapd`]. Checked by `tests/reclaim.rs` and against guests (docs/fidelity.md).
+//! A task whose allocation fails enters direct reclaim, as a part of that allocation, and tries again; for a block of
+//! pages it compacts memory before and after. When nothing more can be reclaimed (`should_reclaim_retry`) or compacted
+//! (`should_compact_retry`) a process is killed. Where zones are reclaimed [`pre_4_8`] has the rules. The part before
+//! it, which wakes kswapd, is in [`kswapd`]. Checked by `tests/reclaim.rs` and against guests (docs/fidelity.md).
 
 pub(crate) mod kswapd;
 pub(crate) mod pre_4_8;
@@ -12,19 +12,19 @@ use crate::frame::{Migratetype, ZONES, ZoneKind};
 use crate::mm::compaction::{Compact, Priority, Status, TaskCompact, Tries};
 use crate::mm::kernel::Kernel;
 use crate::mm::reclaim::TaskReclaim;
-use crate::mm::vmscan::{COSTLY_ORDER, Control, MAX_RETRIES, NodeReclaim, Poll, Reason, TaskCtx, Who};
+use crate::mm::vmscan::{COSTLY_ORDER, Control, MAX_RETRIES, NodeReclaim, Poll, Reason, Reclaimer, TaskCtx};
 use crate::page_alloc::{AllocationFailure, Request};
 use crate::time::{PS_PER_NS, Ps, Watch};
 use crate::vmstat::ZoneItem;
 use mmtwin_event::value::{CompactPriority, CompactRetryResult, Zone as ZoneName};
 use mmtwin_event::vocabulary::{CompactRetry, ReclaimRetryZone};
 
-/// A request that has slept more often than this, and for longer than [`LONG_ENOUGH`], will not get its memory. A sleep times
+/// A request that has slept more often than this, and for longer than [`LONG_ENOUGH`], will not succeed. A sleep times
 /// out after a tick to a second, but is ended early and repeated whenever kswapd finds nothing to do.
 const MOST_SLEEPS: u32 = 10_000;
 const LONG_ENOUGH: Ps = 500_000_000 * PS_PER_NS;
 
-/// An allocation that has failed and goes on.
+/// An allocation that has failed and is in the slow path.
 #[derive(Clone, Debug)]
 pub(crate) struct AllocSlowpath {
     pub failure: AllocationFailure,
@@ -33,16 +33,16 @@ pub(crate) struct AllocSlowpath {
     pub compact: Option<TaskCompact>,
     /// It has reclaimed before.
     pub again: bool,
-    /// What the last reclaim has freed.
+    /// Pages freed by the last reclaim.
     pub reclaimed: u64,
-    /// What all reclaims have freed.
+    /// Pages freed by all reclaims.
     pub total: u64,
     /// Reclaims in a row that freed nothing.
     fruitless: u32,
     /// How often it has slept, and since when that is too often.
     sleeps: u32,
     asleep_since: Option<Ps>,
-    /// What the last compaction came to; whether it is still to be seen that it got the task its block.
+    /// Result of the last compaction; whether its success in getting the block is still to be checked.
     compacted: Status,
     unseen: bool,
     tries: Tries,
@@ -51,13 +51,13 @@ pub(crate) struct AllocSlowpath {
     pub deferred: bool,
 }
 
-/// What is tried next for an allocation that fails.
+/// Next step of an allocation that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Compaction, if it is for a block that is hard to get.
+    /// Compaction, for a costly order.
     Begin,
     Reclaim,
-    /// What was reclaimed may lie on other CPUs' lists, or be charged by them.
+    /// Reclaimed pages may be on the lists of other CPUs, or charged by them.
     Drain,
     Compact,
     /// To begin again, or to give up.
@@ -68,7 +68,7 @@ pub(crate) enum Next {
     Kill,
 }
 
-/// What becomes of a task whose allocation has failed.
+/// Outcome for a task whose allocation has failed.
 pub(crate) enum Outcome {
     /// It does what is to be done for memory, and tries again.
     Retry,
@@ -80,10 +80,10 @@ pub(crate) enum Outcome {
     Fail(AllocationFailure),
 }
 
-/// How far a task came that does something for memory.
+/// Progress of a task in the slow path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Its time is over; it goes on.
+    /// Its time is over; it continues.
     On,
     /// It sleeps until then, or until it is woken.
     Asleep(Ps, Throttled),
@@ -93,7 +93,7 @@ pub(crate) enum Progress {
     Waits,
 }
 
-/// A task has found no memory: what it does for it.
+/// The slow path of a task.
 pub(crate) fn alloc_slowpath(
     ctx: &mut TaskCtx<'_>,
     (task_stall, node_reclaim): (&mut Option<AllocSlowpath>, &mut Option<NodeReclaim>),
@@ -130,7 +130,7 @@ pub(crate) fn alloc_slowpath(
     }
 }
 
-/// A task has got its memory.
+/// A task has its memory.
 pub(crate) fn alloc_slowpath_ends(ctx: &mut TaskCtx<'_>, slowpath: Option<AllocSlowpath>) {
     let Some(slowpath) = slowpath.filter(|slowpath| slowpath.unseen) else { return };
     ctx.kernel.stat.events.reclaim.compact_success += 1;
@@ -157,8 +157,8 @@ pub(crate) fn zones_for(kernel: &Kernel, failure: &AllocationFailure) -> Vec<usi
 pub(crate) fn reclaim_for(ctx: &TaskCtx<'_>, failure: &AllocationFailure, again: bool) -> TaskReclaim {
     let (zones, request) = (zones_for(ctx.kernel, failure), failure.request);
     let control = match failure.over_limit {
-        Some(cgroup) => Control::new(Who::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp),
-        None => Control::new(Who::Direct, request.order, request.highest, request.gfp),
+        Some(cgroup) => Control::new(Reclaimer::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp),
+        None => Control::new(Reclaimer::Direct, request.order, request.highest, request.gfp),
     };
     let control = Control { repeat: request.repeat, ..control };
     TaskReclaim::new(ctx, control, zones, again)
@@ -182,8 +182,7 @@ fn is_worth_retrying(kernel: &Kernel, failure: &AllocationFailure, order: u32) -
     })
 }
 
-/// Lets a task that reclaims a node before it takes memory of another do so until a time; `None` if it does not, or is
-/// done.
+/// Runs the node reclaim of a task until a time; `None` if it does not reclaim, or is done.
 pub(crate) fn reclaim_node(
     ctx: &mut TaskCtx<'_>,
     node_reclaim: &mut Option<NodeReclaim>,
@@ -208,7 +207,7 @@ pub(crate) fn reclaim_node(
 }
 
 impl AllocSlowpath {
-    /// What was asked for.
+    /// The request.
     pub(crate) fn request(&self) -> Request {
         self.failure.request
     }
@@ -233,7 +232,7 @@ impl AllocSlowpath {
         }
     }
 
-    /// Begins what is done next; if there is nothing more, what becomes of the request.
+    /// Begins the next step; if there is none, returns the outcome of the request.
     fn begin_next(&mut self, ctx: &mut TaskCtx<'_>) -> Option<Next> {
         let (request, of_cgroup) = (self.failure.request, self.failure.over_limit.is_some());
         let (costly, compacts) = (request.order > COSTLY_ORDER, request.order > 0);
@@ -318,7 +317,7 @@ impl AllocSlowpath {
                 Status::Complete => 1,
                 Status::Success | Status::Continue => 3,
                 Status::Skipped | Status::Deferred | Status::Contended | Status::PartialSkipped => 2,
-                // No run comes out like this.
+                // No run has this result.
                 Status::NotSuitableZone | Status::NoSuitablePage => 2,
             }),
             retries: retries as i32,
@@ -356,7 +355,7 @@ impl AllocSlowpath {
         false
     }
 
-    /// Lets a task that has to reclaim or compact do so until a time; `None` if it has not, or is done.
+    /// Runs the reclaim or compaction of a task until a time; `None` if it has none, or is done.
     pub(crate) fn reclaim(&mut self, ctx: &mut TaskCtx<'_>, until: Ps) -> Option<Progress> {
         if self.direct.is_none() && self.compact.is_none() {
             return None;
@@ -383,7 +382,7 @@ impl AllocSlowpath {
         Some(Progress::On)
     }
 
-    /// Goes on with what is done for memory.
+    /// Continues with the current step.
     fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         if let Some(direct) = &mut self.direct {
             return match direct.step(ctx) {
@@ -401,7 +400,7 @@ impl AllocSlowpath {
             Poll::Sleep(until, why) => Poll::Sleep(until, why),
             Poll::Done(status) => {
                 self.unseen = status != Status::Skipped;
-                // What zones are reclaimed for has been counted when it began.
+                // Where zones are reclaimed this was counted at the start.
                 let counted = matches!(compact, TaskCompact::Early(_));
                 ctx.kernel.stat.events.reclaim.compact_stall += u64::from(self.unseen && !counted);
                 (self.compact, self.compacted) = (None, status);

@@ -1,12 +1,12 @@
 //! Tasks that find no memory where zones are reclaimed: `__alloc_pages_slowpath`, `should_alloc_retry`,
 //! `__alloc_pages_direct_compact` (2.6.36 to 3.5).
 //!
-//! A request of a higher order compacts memory first, unless compaction is deferred. In 2010 that is done for costly orders
-//! only, and always synchronously; later for all orders, and synchronously only after the first reclaim. Then the task
-//! reclaims, and retries as long as reclaim makes progress. A costly order is not retried, unless it has `__GFP_REPEAT` and
-//! has freed fewer pages than it asks for; from 3.0 on it compacts once more. A request for a huge page (`__GFP_NO_KSWAPD`)
-//! fails at once where compaction is deferred. Not modelled: that the allocator tries again between its wait and the next
-//! compaction. Checked by `tests/historic_reclaim.rs`.
+//! A request of a higher order compacts memory first, unless compaction is deferred. In 2010 that is done for costly
+//! orders only, and always synchronously; later for all orders, and synchronously only after the first reclaim. Then
+//! the task reclaims, and retries as long as reclaim makes progress. A costly order is not retried, unless it has
+//! `__GFP_REPEAT` and has freed fewer pages than it requests; from 3.0 on it compacts once more. A request for a huge
+//! page (`__GFP_NO_KSWAPD`) fails at once where compaction is deferred. Not modelled: that the allocator tries again
+//! between its wait and the next compaction. Checked by `tests/historic_reclaim.rs`.
 
 use super::{AllocSlowpath, Next, reclaim_for, zones_for};
 use crate::mm::compaction::{TaskCompact, early};
@@ -20,7 +20,7 @@ fn compacts(variant: Variant, request: &Request) -> bool {
     request.order > if variant.compacts_any_order { 0 } else { COSTLY_ORDER } && lets_work
 }
 
-/// What a request has come to after a reclaim that has freed `reclaimed` pages, `total` all in all.
+/// Outcome of a request after a reclaim that has freed `reclaimed` pages, `total` in total.
 fn decide(request: &Request, reclaimed: u64, total: u64) -> Next {
     let costly = request.order > COSTLY_ORDER;
     let again = !request.no_retry && (!costly || request.repeat && total < 1 << request.order);
@@ -32,7 +32,7 @@ fn decide(request: &Request, reclaimed: u64, total: u64) -> Next {
     }
 }
 
-/// Begins what is done next for a request; if there is nothing more, what becomes of it.
+/// Begins the next step of a request; if there is none, returns its outcome.
 pub(super) fn begin_next(ctx: &mut TaskCtx<'_>, slowpath: &mut AllocSlowpath, variant: Variant) -> Option<Next> {
     let request = slowpath.failure.request;
     loop {
@@ -76,7 +76,7 @@ pub(super) fn begin_next(ctx: &mut TaskCtx<'_>, slowpath: &mut AllocSlowpath, va
     None
 }
 
-/// Begins to compact for a request, unless that is put off in the zone that it asks first.
+/// Begins to compact for a request, unless compaction is deferred in the preferred zone.
 fn compacts_early(ctx: &mut TaskCtx<'_>, slowpath: &mut AllocSlowpath, variant: Variant, sync: bool) -> bool {
     let request = slowpath.failure.request;
     let zones = zones_for(ctx.kernel, &slowpath.failure);
@@ -90,7 +90,7 @@ fn compacts_early(ctx: &mut TaskCtx<'_>, slowpath: &mut AllocSlowpath, variant: 
     true
 }
 
-/// What a task has compacted has got it no block (`false`), or has.
+/// The compaction of a task has produced its block, or not (`false`).
 pub(super) fn compacted(ctx: &mut TaskCtx<'_>, slowpath: &AllocSlowpath, got: bool) {
     let order = slowpath.failure.request.order;
     let Some(&preferred) = zones_for(ctx.kernel, &slowpath.failure).first() else { return };

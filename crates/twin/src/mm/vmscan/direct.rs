@@ -1,7 +1,7 @@
 //! Direct reclaim: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages`, `shrink_zones` (6.1 to 6.12).
 //!
-//! Not modelled: soft limits, and that 6.12 goes through the cgroups
-//! in turns. Checked against guests (docs/fidelity.md).
+//! Not modelled: soft limits, and that 6.12 iterates over the cgroups in turns. Checked against guests
+//! (docs/fidelity.md).
 
 use super::shrink_node::NodePass;
 use super::{COSTLY_ORDER, Control, DEF_PRIORITY, Poll, TaskCtx, Throttle, compact_gap};
@@ -52,7 +52,7 @@ impl Direct {
         }
     }
 
-    /// Goes on; at the end, the pages that were reclaimed, or 1 if compaction can go on.
+    /// Continues; at the end, the reclaimed pages, or 1 if compaction can continue.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
         match &mut self.stage {
             Stage::Begin => {
@@ -111,7 +111,7 @@ impl Direct {
         Poll::On
     }
 
-    /// The node whose reserve has to do: that of the first zone for the kernel's own memory; none at a cgroup's limit.
+    /// The node whose reserve is checked: that of the first zone for kernel memory; none at a cgroup's limit.
     fn node_of_reserve(&self, ctx: &TaskCtx<'_>) -> Option<usize> {
         let mut zones = self.zones.iter().filter(|_| !self.control.is_cgroup());
         let zone = zones.find(|&&zone| ctx.kernel.alloc.zones[zone].kind <= ZoneKind::Normal)?;
@@ -124,7 +124,7 @@ impl Direct {
         self.stage = Stage::Zones;
     }
 
-    /// The next node that a zone of the request lies on; false at the end of the pass.
+    /// The next node with a zone of the request; false at the end of the pass.
     fn next_zone(&mut self, ctx: &mut TaskCtx<'_>) -> bool {
         self.stage = Stage::AfterPriority;
         while let Some(&zone) = self.zones.get(self.next) {

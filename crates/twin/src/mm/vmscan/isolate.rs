@@ -1,7 +1,8 @@
-//! Taking pages from the tail of a list: `isolate_lru_folios`, `too_many_isolated` (6.1 to 6.18).
+//! Isolation of pages from the tail of a list: `isolate_lru_folios`, `too_many_isolated` (6.1 to 6.18).
 //!
-//! Pages of zones that do not help, and mapped ones where they may not be unmapped, are set aside and put back at the head. Not modelled: pages whose references are held.
-//! The historic walk over neighbours (lumpy reclaim) is not here.
+//! Pages of zones above the requested one, and mapped ones if they may not be unmapped, are skipped and put back at the
+//! head. Not modelled: pages that cannot be isolated because of other references. Lumpy reclaim, which isolates
+//! neighbours, is in `mm/vmscan_zone/isolate.rs`.
 
 use super::{Control, TaskCtx};
 use crate::frame::{Flag, Pfn, ZONES, ZoneKind};
@@ -15,13 +16,13 @@ pub(super) struct Isolated {
     pub pages: Vec<Pfn>,
     /// Base pages of them.
     pub taken: u64,
-    /// Base pages that were looked at.
+    /// Base pages that were scanned.
     pub scanned: u64,
-    /// Blocks of them: a huge page is looked at once.
+    /// Blocks of them: a huge page is scanned once.
     pub looked: u64,
 }
 
-/// Takes up to `wanted` pages of a lruvec's list.
+/// Isolates up to `wanted` pages of a lruvec's list.
 pub(super) fn isolate(ctx: &mut TaskCtx<'_>, control: &Control, number: usize, list: List, wanted: u64) -> Isolated {
     let kernel = &mut *ctx.kernel;
     let (frames, reclaim, stat) = (&mut kernel.alloc.frames, &mut kernel.reclaim, &mut kernel.stat);

@@ -6,7 +6,7 @@
 use super::isolate::highest_zoneidx;
 use super::shrink_node::NodePass;
 use super::{
-    BATCH, Control, DEF_PRIORITY, MAX_RETRIES, Poll, Reason, TaskCtx, Who, compact_gap, shrink_active as active,
+    BATCH, Control, DEF_PRIORITY, MAX_RETRIES, Poll, Reason, Reclaimer, TaskCtx, compact_gap, shrink_active as active,
 };
 use crate::frame::{ZONES, ZoneKind};
 use crate::mm::kernel::Kernel;
@@ -77,7 +77,7 @@ impl Kernel {
 pub(crate) struct Kswapd {
     node: usize,
     stage: Stage,
-    /// What it was asked for, and what it still reclaims for.
+    /// The request, and the order and zone for which it still reclaims.
     alloc_order: u32,
     reclaim_order: u32,
     highest: ZoneKind,
@@ -85,9 +85,9 @@ pub(crate) struct Kswapd {
 
 #[derive(Clone, Debug)]
 enum Stage {
-    /// It looks whether it can sleep.
+    /// It checks whether it can sleep.
     TrySleep,
-    /// It sleeps for a tenth of a second, in case more is asked for soon.
+    /// It sleeps for a tenth of a second, in case of another request.
     Dozing(Ps),
     /// It sleeps until it is woken.
     Asleep,
@@ -114,7 +114,7 @@ impl Kswapd {
         Kswapd { node, stage: Stage::Asleep, alloc_order: 0, reclaim_order: 0, highest: ZoneKind::Device }
     }
 
-    /// Goes on. `Done`: it sleeps until it is woken.
+    /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match &mut self.stage {
             Stage::TrySleep => {
@@ -192,7 +192,7 @@ impl Kswapd {
         balanced
     }
 
-    /// Takes what was asked for and begins to work.
+    /// Takes the request and begins to work.
     fn begin(&mut self, ctx: &mut TaskCtx<'_>) {
         let of = &mut ctx.kernel.reclaim.nodes[self.node];
         self.alloc_order = std::mem::take(&mut of.kswapd_order);
@@ -216,11 +216,11 @@ impl Balance {
             *boost = ctx.kernel.alloc.zones[node * ZONES + kind].boost;
         }
         ctx.set_active(node, highest, true);
-        let control = Control::new(Who::Kswapd, order, highest, "GFP_KERNEL");
+        let control = Control::new(Reclaimer::Kswapd, order, highest, "GFP_KERNEL");
         Balance { control, boosts, boost: boosts.iter().sum(), pass: None, before: 0, raise: true }
     }
 
-    /// Goes on; at the end, the order it has reclaimed for.
+    /// Continues; at the end, the order for which it has reclaimed.
     fn step(&mut self, ctx: &mut TaskCtx<'_>, node: usize, highest: ZoneKind) -> Poll<u32> {
         let control = &mut self.control;
         let Some(pass) = &mut self.pass else {
@@ -318,7 +318,7 @@ impl TaskCtx<'_> {
         }
     }
 
-    /// Notes how many refaults a cgroup has seen, so that the next reclaim knows whether there were more.
+    /// Stores the refaults of a cgroup, so that the next reclaim can check for new ones.
     pub(super) fn snapshot_refaults(&mut self, node: usize, cgroup: usize) {
         let lru = &mut self.kernel.reclaim.lru;
         let number = lru.number(node, cgroup);

@@ -1,6 +1,6 @@
 //! Page reclaim with lists by node: `mm/vmscan.c`. Reference is 6.1 with the classic LRU; 6.12 by rules.
 //!
-//! | what | file |
+//! | subject | file |
 //! |---|---|
 //! | one reclaim: its target and what it may do (`scan_control`) | [`scan_control`] |
 //! | how much of each list to scan (`get_scan_count`) | [`scan_count`] |
@@ -8,16 +8,16 @@
 //! | which pages are evicted (`shrink_folio_list`) | [`shrink_inactive`] |
 //! | which are deactivated (`shrink_active_list`) | [`shrink_active`] |
 //! | a lruvec, a node with its cgroups and slabs | [`shrink_lruvec`], [`shrink_node`] |
-//! | who reclaims: kswapd, and tasks that find no memory | [`kswapd`], [`direct`] |
+//! | kswapd, and direct reclaim | [`kswapd`], [`direct`] |
 //! | sleeping until another task makes progress | [`reclaim_throttle`], [`pfmemalloc`] |
 //! | a node's page cache before another node's memory | [`node_reclaim`] |
 //!
 //! LRU lists and folio batches are in [`lru`](super::lru), refaults in [`workingset`], shrinkers in
-//! [`shrinker`](super::slab::shrinker), limits and protection of cgroups in [`memcg`](super::memcg), reclaim with lists by
-//! zone in [`vmscan_zone`]; which of the two a kernel has is in [`reclaim`](super::reclaim).
+//! [`shrinker`](super::slab::shrinker), limits and protection of cgroups in [`memcg`](super::memcg), reclaim with lists
+//! by zone in [`vmscan_zone`]; the choice between them is in [`reclaim`](super::reclaim).
 //!
-//! A reclaim is a state machine that goes on from batch to batch ([`Poll`]), so that it shares its CPU with others and can
-//! sleep anywhere. The state of lists and nodes is the kernel's ([`Reclaim`]); where pages are mapped, which were
+//! A reclaim is a state machine that advances by batches ([`Poll`]), so that it shares its CPU with other threads and
+//! can sleep anywhere. The state of lists and nodes is the kernel's ([`Reclaim`]); where pages are mapped, which were
 //! accessed and how they are written is in [`memory`](super::memory) and [`rmap`](super::rmap).
 
 mod direct;
@@ -40,7 +40,7 @@ use crate::mm::vmscan_zone::Variant;
 pub(crate) use direct::Direct;
 pub(crate) use node_reclaim::{NodeReclaim, NodeReclaimHistory};
 pub(crate) use reclaim_throttle::{Reason, Throttle};
-pub(crate) use scan_control::{Control, Who};
+pub(crate) use scan_control::{Control, Reclaimer};
 pub(crate) use shrink_node::COSTLY_ORDER;
 
 use crate::frame::{Pfn, ZONES, ZoneKind};
@@ -71,7 +71,7 @@ pub(crate) fn compact_gap(order: u32) -> u64 {
 pub enum Retries {
     /// None: `mm_account_fault` counts a fault when it is done (6.5 and later).
     None,
-    /// Those that find their page locked (2.6.37 to 5.0, `lock_page_or_retry`).
+    /// Faults that find their page locked (2.6.37 to 5.0, `lock_page_or_retry`).
     Waits,
     /// Of files also all that read, or read ahead, as they drop the lock of the address space (5.1 to 6.4,
     /// `maybe_unlock_mmap_for_io`).
@@ -89,7 +89,7 @@ pub struct Rules {
     pub cost_of_rotations: bool,
     /// Pages of unusable zones that an isolation skips at most; 0: no limit.
     pub skip_limit: u64,
-    /// Between two flushes of what statistics say of the LRU lists (`FLUSH_TIME`); 0: they say what is so now.
+    /// Interval of flushes of the LRU lists' statistics (`FLUSH_TIME`); 0: they are always current.
     pub stats_flush: Ns,
     /// `vm.swappiness`.
     pub swappiness: u64,
@@ -101,13 +101,13 @@ pub struct Rules {
     pub vfs_cache_pressure: u64,
     /// `vm.laptop_mode`.
     pub laptop_mode: bool,
-    /// What faults count.
+    /// Faults that are counted.
     pub retries: Retries,
     /// Swap that is memory is read and written page by page (`rw_page`), which `pgpgin` and `pgpgout` do not count (3.16 to 6.2).
     pub swap_by_page: bool,
     /// A mapping that is read in order is read ahead like a call's file.
     pub mmap_sequential: bool,
-    /// Pages of files are asked for as cold ones, and readahead insists.
+    /// Pages of files are allocated as cold ones, and read-ahead may retry.
     pub cold_pages: bool,
     /// kswapd writes dirty file pages of a node where there are many; otherwise reclaim writes none.
     pub writes_dirty_files: bool,
@@ -161,13 +161,13 @@ impl Rules {
     };
 }
 
-/// What reclaim knows of a node (`struct pglist_data`).
+/// Reclaim state of a node (`struct pglist_data`).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
-    /// Largest order that kswapd was asked for, and the highest zone; `None`: nothing is pending.
+    /// Largest order and highest zone of the pending requests to kswapd; `None`: there are none.
     pub kswapd_order: u32,
     pub kswapd_highest: Option<ZoneKind>,
-    /// kswapd waits to be woken, for good or for a while.
+    /// kswapd sleeps, with or without a timeout.
     pub kswapd_waits: bool,
     /// Runs in a row that reclaimed nothing.
     pub kswapd_failures: u32,
@@ -185,7 +185,7 @@ pub(crate) struct Node {
     pub written_at_throttle: u64,
 }
 
-/// What the kernel knows for reclaim.
+/// Reclaim state of the kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Reclaim {
     pub rules: Rules,
@@ -193,8 +193,8 @@ pub(crate) struct Reclaim {
     pub nodes: Vec<Node>,
     /// Used where zones are reclaimed.
     pub zones: Vec<vmscan_zone::Zone>,
-    /// By task that sleeps: pages that it has taken. Pages that somebody waits for to be written; whether anybody waits for
-    /// room in a device's queue.
+    /// By sleeping task: its isolated pages. Pages whose writeback is awaited; whether a task waits for room in a
+    /// device's queue.
     pub isolated: BTreeMap<i32, vmscan_zone::IsolatedPages>,
     pub awaited: Vec<Pfn>,
     pub awaits_room: bool,
@@ -216,22 +216,22 @@ pub(crate) struct Reclaim {
     pub(crate) bucket_order: u32,
     /// Nodes whose kswapd is to be woken.
     pub wakes: Vec<usize>,
-    /// Sleepers who may go on: node and reason.
+    /// Sleeping tasks to wake: node and reason.
     pub unthrottled: Vec<(usize, Reason)>,
     /// CPUs on which a worker wakes.
     pub workers: Vec<u32>,
     /// Page cache of each node that node reclaim leaves alone.
     pub min_unmapped: Vec<u64>,
-    /// By CPU, while tasks may reclaim nodes: what the last one has had.
+    /// By CPU, while node reclaim is enabled: node reclaims of the last task.
     pub node_reclaim_history: Vec<NodeReclaimHistory>,
     /// When the last flush of statistics was.
     flushed: Ns,
 }
 
-/// How far a reclaim came.
+/// Progress of a reclaim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Poll<T> {
-    /// It has done a batch and goes on.
+    /// It has done a batch and continues.
     On,
     /// It sleeps until then, or until it is woken on a node for a reason.
     Sleep(Ps, Option<(usize, Reason)>),
@@ -239,7 +239,7 @@ pub(crate) enum Poll<T> {
     Done(T),
 }
 
-/// All that a reclaim works on, and who does it where.
+/// Context of a reclaim: the kernel, the memory, the task and its CPU.
 pub(crate) struct TaskCtx<'a> {
     pub kernel: &'a mut Kernel,
     pub memory: &'a mut AccessState,
@@ -273,9 +273,9 @@ impl TaskCtx<'_> {
         self.kernel.spend(self.cpu, time);
     }
 
-    /// A task's reclaim that began at a time has freed nothing. Going through all zones and caches at every priority takes its
-    /// time even where there is nothing, or whoever could free something would never have the CPU. What that takes was not
-    /// measured: the cost of a fault stands for each priority, if what was done has not taken as long.
+    /// A task's reclaim that began at a time has freed nothing. A pass over all zones and caches at every priority
+    /// takes time even if there is nothing; without it a task that could free something would never have the CPU. The
+    /// time was not measured: it is at least the cost of a fault for each priority.
     pub(crate) fn spend_fruitless(&mut self, begun: Ps) {
         let least = self.memory.costs.fault.max(1) * u64::from(DEF_PRIORITY + 1);
         let spent = self.kernel.clock(self.cpu).saturating_sub(begun);

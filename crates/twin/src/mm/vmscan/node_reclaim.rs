@@ -1,15 +1,15 @@
 //! Node reclaim: `node_reclaim`, `__node_reclaim` and their place in `get_page_from_freelist` (`vm.zone_reclaim_mode`; 6.1 to
 //! 6.12).
 //!
-//! A request that finds a zone of a near node below the mark first reclaims what of that node's page cache is easily had,
-//! before it takes pages of another node: of its own node, or of one without CPUs. Without further bits of the mode dirty
-//! and mapped pages stay. The allocator cannot reclaim itself, so it returns what it asks for ([`NodeReclaimRequest`]); the engine lets
-//! the task do so (`mm/slowpath/mod.rs`), and the walk of the zonelist goes on where it was. Not modelled: slab as a reason to reclaim
-//! where there is little page cache; the second asking of a walk that begins again without keeping types apart. Checked by
-//! `tests/node_reclaim.rs` and against guests (docs/fidelity.md, reclaim-node).
+//! A request that finds a zone of a near node below the mark first reclaims page cache of that node, if it is the local
+//! node or one without CPUs, before it allocates from another node. Without further bits of the mode dirty and mapped
+//! pages stay. The allocator cannot reclaim itself, so it returns a request ([`NodeReclaimRequest`]); the engine runs
+//! the reclaim in the task (`mm/slowpath/mod.rs`), and the walk of the zonelist continues where it was. Not modelled:
+//! slab as a reason to reclaim where there is little page cache; the repeated reclaim of a walk that restarts without
+//! fragmentation avoidance. Checked by `tests/node_reclaim.rs` and against guests (docs/fidelity.md, reclaim-node).
 
 use super::shrink_node::NodePass;
-use super::{Control, Poll, TaskCtx, Throttle, Who};
+use super::{Control, Poll, Reclaimer, TaskCtx, Throttle};
 use crate::frame::ZONES;
 use crate::mm::kernel::Kernel;
 use crate::mm::lru::List;
@@ -25,17 +25,17 @@ const PRIORITY: u32 = 4;
 const WRITE: u64 = 2;
 const UNMAP: u64 = 4;
 
-/// What a task has asked for in its walks and had, by CPU.
+/// Node reclaims that a task has requested in its walks and done, by CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NodeReclaimHistory {
-    /// The task, and the places of the zonelist before which nothing is asked for: of a walk with the low marks, and of one
-    /// with the minimum.
+    /// The task, and the places of the zonelist before which no reclaim is requested: of a walk with the low marks, and
+    /// of one with the minimum.
     pub pid: i32,
     pub from: [usize; 2],
 }
 
 impl NodeReclaimHistory {
-    /// Notes that a task has had what it asked for.
+    /// Records that a requested reclaim is done.
     pub(crate) fn note(&mut self, pid: i32, asked: NodeReclaimRequest) {
         let from = if asked.urgent { [usize::MAX, asked.place + 1] } else { [asked.place + 1, 0] };
         *self = NodeReclaimHistory { pid, from };
@@ -90,11 +90,11 @@ pub(crate) struct NodeReclaim {
 }
 
 impl NodeReclaim {
-    /// Begins; nobody else reclaims the node meanwhile.
+    /// Begins; no other task reclaims the node meanwhile.
     pub(crate) fn new(ctx: &mut TaskCtx<'_>, request: &Request, asked: NodeReclaimRequest) -> NodeReclaim {
         let (node, mode) = (asked.zone / ZONES, ctx.kernel.reclaim.rules.node_reclaim_mode);
         ctx.kernel.reclaim.nodes[node].reclaim_locked = true;
-        let mut control = Control::new(Who::Direct, request.order, request.highest, request.gfp);
+        let mut control = Control::new(Reclaimer::Direct, request.order, request.highest, request.gfp);
         control.nr_to_reclaim = control.nr_to_reclaim.max(1 << request.order);
         control.priority = PRIORITY;
         (control.may_writepage, control.may_unmap) = (mode & WRITE != 0, mode & UNMAP != 0);
@@ -110,7 +110,7 @@ impl NodeReclaim {
         self.pass.throttle()
     }
 
-    /// Goes on. `Done`: the walk may go on.
+    /// Continues. `Done`: the walk may continue.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match self.pass.step(ctx, &mut self.control) {
             Poll::On => return Poll::On,

@@ -1,8 +1,9 @@
 //! Waiting for the reserve: `throttle_direct_reclaim`, `allow_direct_reclaim` (6.1 to 6.12).
 //!
-//! While half of what lies below the minimum marks of a node is gone, tasks leave it to kswapd and sleep before they
-//! reclaim; what is left is for those that free memory. A task that may not wait for file systems goes on after a second.
-//! Not modelled: signals. Checked by `tests/reserve.rs` and against guests (docs/fidelity.md, `pgscan_direct_throttle`).
+//! While less than half of the reserve below the minimum marks of a node is free, tasks sleep before they reclaim and
+//! leave it to kswapd; the rest is for tasks that free memory. A task that may not wait for file systems continues
+//! after a second. Not modelled: signals. Checked by `tests/reserve.rs` and against guests (docs/fidelity.md,
+//! `pgscan_direct_throttle`).
 
 use super::{MAX_RETRIES, Reason, TaskCtx, Throttle};
 use crate::frame::{ZONES, ZoneKind};
@@ -10,7 +11,7 @@ use crate::time::Ps;
 use crate::vmstat::ZoneItem;
 
 impl TaskCtx<'_> {
-    /// More than half of a node's reserve is free. If not, kswapd is woken whatever it thinks of it.
+    /// More than half of a node's reserve is free. If not, kswapd is woken without further checks.
     pub(super) fn allows_direct_reclaim(&mut self, node: usize) -> bool {
         let kernel = &mut *self.kernel;
         if kernel.reclaim.nodes[node].kswapd_failures >= MAX_RETRIES {
@@ -36,7 +37,7 @@ impl TaskCtx<'_> {
         enough
     }
 
-    /// Lets a task sleep for a node's reserve.
+    /// A task sleeps for a node's reserve.
     pub(super) fn wait_for_reserve(&mut self, node: usize) -> Option<(Throttle, Ps)> {
         self.throttle(node, Reason::Reserve)
     }

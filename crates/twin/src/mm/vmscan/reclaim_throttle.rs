@@ -12,17 +12,17 @@ use crate::vmstat::{NodeItem, Pages};
 use mmtwin_event::value::ThrottleReason;
 use mmtwin_event::vocabulary::MmVmscanThrottled;
 
-/// What a sleeper waits for (`enum vmscan_throttle_state`).
+/// Reason of a sleep (`enum vmscan_throttle_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Reason {
     /// Writes that end.
     Writeback = 0,
-    /// That anybody reclaims anything.
+    /// For progress of any reclaim.
     NoProgress = 2,
-    /// That a congested device takes requests again.
+    /// For a congested device.
     Congested = 3,
-    /// That kswapd frees something of the reserve: no reason of the kernel's enum.
+    /// For kswapd to refill the reserve: not a reason of the kernel's enum.
     Reserve = 4,
 }
 
@@ -90,8 +90,8 @@ impl TaskCtx<'_> {
         2 * pending <= reclaimable
     }
 
-    /// After a pass: those who wait for progress are woken if there was some; a task that has found nothing at all at
-    /// the last priorities sleeps.
+    /// After a pass: tasks that wait for progress are woken if there was some; a task without any progress at the last
+    /// priorities sleeps.
     pub(super) fn consider_throttle(&mut self, control: &Control, node: usize) -> Option<(Throttle, Ps)> {
         if control.reclaimed > control.scanned >> 3 {
             self.kernel.reclaim.wake(node, Reason::NoProgress);
@@ -110,13 +110,13 @@ impl Reclaim {
         self.nodes[of.node].throttled[of.reason as usize] -= 1;
     }
 
-    /// True if nobody sleeps for what only tasks sleep for.
+    /// True if no task sleeps for a reason of tasks alone.
     pub(crate) fn no_task_sleeps(&self) -> bool {
         let of_tasks = [Reason::NoProgress, Reason::Congested, Reason::Reserve];
         self.nodes.iter().all(|node| of_tasks.iter().all(|&reason| node.throttled[reason as usize] == 0))
     }
 
-    /// Lets those go on that sleep for a reason.
+    /// Wakes the tasks that sleep for a reason.
     pub(crate) fn wake(&mut self, node: usize, reason: Reason) {
         if self.nodes[node].throttled[reason as usize] > 0 {
             self.unthrottled.push((node, reason));

@@ -1,12 +1,12 @@
-//! One reclaim: what it is for, what it may do and what it has done (`struct scan_control`).
+//! One reclaim: its purpose, permissions and progress (`struct scan_control`).
 
 use super::{BATCH, DEF_PRIORITY};
 use crate::frame::ZoneKind;
 use crate::mm::lru::PerType;
 
-/// Who reclaims.
+/// The reclaimer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Reclaimer {
     /// The thread of a node.
     Kswapd,
     /// A task that needs memory.
@@ -15,7 +15,7 @@ pub(crate) enum Who {
     Cgroup(usize),
 }
 
-/// What a pass over a node has seen of dirty pages, all of its batches together.
+/// Dirty pages found by a pass over a node, total of its batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub dirty: u64,
@@ -30,16 +30,16 @@ pub(crate) struct Seen {
 /// A reclaim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Control {
-    pub who: Who,
+    pub reclaimer: Reclaimer,
     pub order: u32,
     pub priority: u32,
-    /// Highest zone whose pages help.
+    /// Highest zone to reclaim from.
     pub highest: ZoneKind,
     pub nr_to_reclaim: u64,
     pub may_writepage: bool,
     pub may_swap: bool,
     pub may_unmap: bool,
-    /// The request lets file systems and devices work.
+    /// The request allows calls into file systems and device I/O.
     pub fs: bool,
     pub io: bool,
     pub gfp: &'static str,
@@ -65,9 +65,9 @@ pub(crate) struct Control {
 
 impl Control {
     /// A reclaim for a request of an order, from the beginning.
-    pub(crate) fn new(who: Who, order: u32, highest: ZoneKind, gfp: &'static str) -> Control {
+    pub(crate) fn new(reclaimer: Reclaimer, order: u32, highest: ZoneKind, gfp: &'static str) -> Control {
         Control {
-            who,
+            reclaimer,
             order,
             priority: DEF_PRIORITY,
             highest,
@@ -96,18 +96,18 @@ impl Control {
     }
 
     pub(crate) fn is_kswapd(&self) -> bool {
-        self.who == Who::Kswapd
+        self.reclaimer == Reclaimer::Kswapd
     }
 
     /// The cgroup that pages are reclaimed from, with all below it.
     pub(crate) fn target(&self) -> usize {
-        match self.who {
-            Who::Cgroup(cgroup) => cgroup,
-            Who::Kswapd | Who::Direct => 0,
+        match self.reclaimer {
+            Reclaimer::Cgroup(cgroup) => cgroup,
+            Reclaimer::Kswapd | Reclaimer::Direct => 0,
         }
     }
 
     pub(crate) fn is_cgroup(&self) -> bool {
-        matches!(self.who, Who::Cgroup(_))
+        matches!(self.reclaimer, Reclaimer::Cgroup(_))
     }
 }

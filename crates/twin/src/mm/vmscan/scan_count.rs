@@ -105,13 +105,13 @@ fn balance(control: &Control, swap: bool, swappiness: u64) -> Balance {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Who;
+    use super::super::Reclaimer;
     use super::*;
     use crate::frame::ZoneKind;
 
     #[test]
     fn the_first_rule_that_fits_decides() {
-        let mut control = Control::new(Who::Direct, 0, ZoneKind::Movable, "GFP_KERNEL");
+        let mut control = Control::new(Reclaimer::Direct, 0, ZoneKind::Movable, "GFP_KERNEL");
         let parts = |of: &Control| balance(of, true, 60);
         // Without costs: swappiness and 200 less it, of a sum of 1.
         assert_eq!(parts(&control), Balance::Parts([60, 140]));
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!((parts(&control), balance(&control, false, 60)), (Balance::Anon, Balance::File));
         control.priority = 0;
         assert_eq!((parts(&control), balance(&control, true, 0)), (Balance::Equal, Balance::Anon));
-        control.who = Who::Cgroup(1);
+        control.reclaimer = Reclaimer::Cgroup(1);
         assert_eq!(balance(&control, true, 0), Balance::File);
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of a batch of active pages: `shrink_active_list` (5.8 to 6.12).
+//! A batch of active pages: `shrink_active_list` (5.8 to 6.12).
 //!
 //! All are deactivated but executable file pages that were used. Checked against guests (docs/fidelity.md).
 

@@ -1,9 +1,8 @@
-//! What becomes of a batch of inactive pages: `shrink_inactive_list`, `shrink_folio_list`, `folio_check_references` (6.1 to
-//! 6.12). The rules for a page stand in the kernel's order; the spec numbers them.
+//! A batch of inactive pages: `shrink_inactive_list`, `shrink_folio_list`, `folio_check_references` (6.1 to 6.12). The
+//! rules for a page are in the kernel's order.
 //!
-//! Not modelled: locks that others hold, huge pages that are split for swap (they go as a whole),
-//! demotion, private data. Checked event by event and by counters against guests
-//! (docs/fidelity.md).
+//! Not modelled: page locks, huge pages that are split for swap (they are swapped as a whole), demotion, private data.
+//! Checked event by event and by counters against guests (docs/fidelity.md).
 
 use super::isolate::{Isolated, highest_zoneidx, isolate};
 use super::{Control, TaskCtx};
@@ -15,7 +14,7 @@ use crate::vmstat::NodeItem;
 use mmtwin_event::value::ReclaimFlags;
 use mmtwin_event::vocabulary::{MmVmscanLruShrinkInactive, MmVmscanWriteFolio};
 
-/// What a batch came to (`struct reclaim_stat`).
+/// Result of a batch (`struct reclaim_stat`).
 #[derive(Clone, Copy, Debug, Default)]
 struct ReclaimStat {
     dirty: u64,
@@ -33,7 +32,7 @@ struct ReclaimStat {
     to_flush: Cpus,
 }
 
-/// What becomes of a page.
+/// Action for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FolioAction {
     Keep,
@@ -58,10 +57,10 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     let isolated = if file { NodeItem::IsolatedFile } else { NodeItem::IsolatedAnon };
     ctx.kernel.stat.pages.add(node, isolated, taken as i64);
     let events = &mut ctx.kernel.stat.events.reclaim;
-    match control.who {
-        super::Who::Kswapd => events.pgscan_kswapd += scanned,
-        super::Who::Direct => events.pgscan_direct += scanned,
-        super::Who::Cgroup(_) => {}
+    match control.reclaimer {
+        super::Reclaimer::Kswapd => events.pgscan_kswapd += scanned,
+        super::Reclaimer::Direct => events.pgscan_direct += scanned,
+        super::Reclaimer::Cgroup(_) => {}
     }
     if file {
         events.pgscan_file += scanned
@@ -95,10 +94,10 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     ctx.put_back(kept);
     ctx.kernel.stat.pages.add(node, isolated, -(taken as i64));
     let events = &mut ctx.kernel.stat.events.reclaim;
-    match control.who {
-        super::Who::Kswapd => events.pgsteal_kswapd += stat.reclaimed,
-        super::Who::Direct => events.pgsteal_direct += stat.reclaimed,
-        super::Who::Cgroup(_) => {}
+    match control.reclaimer {
+        super::Reclaimer::Kswapd => events.pgsteal_kswapd += stat.reclaimed,
+        super::Reclaimer::Direct => events.pgsteal_direct += stat.reclaimed,
+        super::Reclaimer::Cgroup(_) => {}
     }
     if file {
         events.pgsteal_file += stat.reclaimed
@@ -159,13 +158,13 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
     let node = frames.zone(page) / ZONES;
     let pages = 1u64 << frames.order(page);
     let file = !frames.has(page, Flag::Swapbacked);
-    // 2. What there is to be written.
+    // 2. Dirty pages and pages under writeback are counted.
     let (dirty, writeback) = (frames.has(page, Flag::Dirty), frames.has(page, Flag::Writeback));
     let counted = file && (dirty || writeback);
     stat.dirty += if counted { pages } else { 0 };
     stat.unqueued_dirty += if counted && !writeback { pages } else { 0 };
     stat.congested += if writeback && frames.has(page, Flag::Reclaim) { pages } else { 0 };
-    // 3. What is being written.
+    // 3. Pages under writeback.
     if writeback {
         if control.is_kswapd() && frames.has(page, Flag::Reclaim) && kernel.reclaim.nodes[node].writeback {
             stat.immediate += pages;
@@ -220,7 +219,7 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
         if only_if_clean || file && !control.fs || !control.may_writepage {
             return FolioAction::Keep;
         }
-        // Nobody may write to it any more.
+        // It is no longer mapped writable.
         ctx.flush(&mut stat.to_flush);
         let done = ctx.pageout(page, file);
         stat.pageout += pages;
@@ -228,7 +227,7 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
             return FolioAction::Keep;
         }
     }
-    // 9. What others hold cannot go.
+    // 9. Pages with other references cannot be freed.
     if at.held(ctx.memory) {
         return FolioAction::Activate;
     }

@@ -1,10 +1,12 @@
 //! Shrinking a lruvec: `shrink_lruvec` (5.8 to 6.12).
 //!
-//! Batches of all lists in turn until enough is reclaimed; what is left is then divided so that both types end up
-//! scanned in the proportion that was planned. Checked by a test here and against guests (docs/fidelity.md).
+//! Batches of all lists in turn until enough is reclaimed; the rest of the scan is then adjusted so that both types are
+//! scanned in the planned proportion. Checked by a test here and against guests (docs/fidelity.md).
 
 use super::scan_count::Counts;
-use super::{BATCH, Control, DEF_PRIORITY, Poll, TaskCtx, Who, shrink_active as active, shrink_inactive as inactive};
+use super::{
+    BATCH, Control, DEF_PRIORITY, Poll, Reclaimer, TaskCtx, shrink_active as active, shrink_inactive as inactive,
+};
 use crate::mm::lru::List;
 
 /// A lruvec that is being shrunk.
@@ -14,7 +16,7 @@ pub(super) struct Pass {
     /// Pages still to be scanned by list, and what was planned.
     left: Counts,
     planned: Counts,
-    /// List whose turn it is; 4: all have had theirs.
+    /// Current list; 4: all are done.
     turn: usize,
     reclaimed: u64,
     /// All that was planned is scanned, however much is reclaimed.
@@ -23,11 +25,11 @@ pub(super) struct Pass {
 
 impl Pass {
     pub(super) fn new(control: &Control, number: usize, counts: Counts) -> Pass {
-        let proportional = control.who == Who::Direct && control.priority == DEF_PRIORITY;
+        let proportional = control.reclaimer == Reclaimer::Direct && control.priority == DEF_PRIORITY;
         Pass { number, left: counts, planned: counts, turn: 0, reclaimed: 0, proportional }
     }
 
-    /// Goes on with a batch.
+    /// Continues with a batch.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<()> {
         if self.turn == 4 {
             self.turn = 0;
@@ -85,8 +87,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_divided_as_was_planned() {
-        // Of 100 + 100 anonymous pages 68 + 68 are left, which is 136 * 100 / 201 = 67 %: of files 33 % are scanned in all.
+    fn the_rest_is_divided_as_planned() {
+        // Of 100 + 100 anonymous pages 68 + 68 are left, which is 136 * 100 / 201 = 67 %: of files 33 % are scanned in
+        // total.
         let mut left = [68, 68, 968, 968];
         assert!(divide(&mut left, &[100, 100, 1000, 1000]));
         assert_eq!(left, [0, 0, 330 - 32, 330 - 32]);

@@ -26,7 +26,7 @@ pub(super) struct NodePass {
     /// Cgroups of this pass, the target first, and which is next.
     cgroups: Vec<usize>,
     next: usize,
-    /// What was reclaimed and scanned before this pass.
+    /// Pages reclaimed and scanned before this pass.
     before: u64,
     scanned_before: u64,
     /// Some pass has reclaimed something.
@@ -67,7 +67,7 @@ impl NodePass {
         }
     }
 
-    /// Goes on; at the end, whether anything was reclaimed.
+    /// Continues; at the end, true if pages were reclaimed.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<bool> {
         match &mut self.stage {
             Stage::Prepare => {
@@ -143,7 +143,7 @@ impl NodePass {
         Poll::Sleep(until, Some((self.node, reason)))
     }
 
-    /// What kswapd notes of a node; true if it has to wait for writes.
+    /// Flags that kswapd sets on a node; true if it has to wait for writeback.
     fn set_flags(&self, ctx: &mut TaskCtx<'_>, control: &Control) -> bool {
         let (seen, node) = (&control.seen, &mut ctx.kernel.reclaim.nodes[self.node]);
         node.writeback |= seen.writeback > 0 && seen.writeback == seen.taken;
@@ -180,7 +180,7 @@ impl TaskCtx<'_> {
         number / self.kernel.reclaim.lru.number(1, 0)
     }
 
-    /// Counts pages that were scanned for a cgroup; a worker is woken to look at them when they are enough.
+    /// Counts pages that were scanned for a cgroup; when they are enough a worker is woken to evaluate them.
     fn note_pressure(&mut self, target: usize, scanned: u64) {
         let reclaim = &mut self.kernel.reclaim;
         let noted = &mut reclaim.groups[target].pressure;

@@ -1,10 +1,10 @@
 //! kswapd's loop over the zones of a node: `balance_pgdat` (2.6.36 to 3.5).
 //!
-//! At each priority the zones up to the highest that is below its high mark are shrunk, from low to high, unless they have
-//! enough free; with 32 pages reclaimed it begins again. A zone that is above its high mark is congested no more. From 2.6.39
-//! on blocks are wanted of a quarter of the node only, single pages of all zones before it ends; 3.4 leaves blocks to
-//! compaction where that could work, and compacts at the end if no zone has one. Not modelled: soft limits of cgroups. Checked
-//! by tests of [`super`] and `tests/historic_reclaim.rs`.
+//! At each priority the zones up to the highest that is below its high mark are shrunk, from low to high, unless they
+//! have enough free; with 32 pages reclaimed it begins again. A zone that is above its high mark is congested no more.
+//! From 2.6.39 on blocks are required in a quarter of the node only, single pages in all zones before it ends; 3.4
+//! leaves blocks to compaction where that could work, and compacts at the end if no zone has one. Not modelled: soft
+//! limits of cgroups. Checked by tests of [`super`] and `tests/historic_reclaim.rs`.
 
 use super::block::balance_gap;
 use super::congestion_wait::{CONGESTION, Wait};
@@ -14,14 +14,14 @@ use super::{Balanced, shrink_active as active};
 use crate::frame::{ZONES, ZoneKind};
 use crate::mm::compaction::{Status, early};
 use crate::mm::lru::List;
-use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, TaskCtx, Who};
+use crate::mm::vmscan::{BATCH, Control, DEF_PRIORITY, Poll, Reclaimer, TaskCtx};
 
-/// In 2010 a zone with so many times its high mark free was left alone.
+/// In 2010 a zone with this multiple of its high watermark free is skipped.
 const ENOUGH: u64 = 8;
-/// Part of a second that it waits when it gets nowhere.
+/// Fraction of a second that it waits without progress.
 const WAIT: u64 = 10;
 
-/// What kswapd is to do: for requests of an order, in zones of a node up to a number.
+/// Task of kswapd: reclaim for an order, in zones of a node up to a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Work {
     pub order: u32,
@@ -52,7 +52,7 @@ pub(super) struct Balance {
 enum Stage {
     Loop,
     Priority,
-    /// Zone number so many of the node.
+    /// The zone of the node with this number.
     Zone(usize),
     Shrinking(usize, Pass),
     /// It was shrunk, or not.
@@ -64,12 +64,12 @@ enum Stage {
     Compacting(early::Node),
 }
 
-/// Priorities that a loop goes through. Asking all caches what they could free takes about as long as a fault.
+/// Priorities of a loop. Counting the objects of all caches takes about as long as a fault.
 const PRIORITIES: u64 = 13;
 
 impl Balance {
     pub(super) fn new(node: usize, Work { order, highest }: Work) -> Balance {
-        let control = Control::new(Who::Kswapd, order, ZoneKind::Device, "GFP_KERNEL");
+        let control = Control::new(Reclaimer::Kswapd, order, ZoneKind::Device, "GFP_KERNEL");
         Balance {
             node,
             control: Control { nr_to_reclaim: u64::MAX, ..control },
@@ -85,7 +85,7 @@ impl Balance {
         }
     }
 
-    /// Goes on; at the end, what the node is balanced for.
+    /// Continues; at the end, the order and zone for which the node is balanced.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Work> {
         match &mut self.stage {
             Stage::Loop => {
@@ -255,8 +255,8 @@ impl Balance {
     fn out(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Work> {
         if !self.is_ok(ctx) {
             if self.control.reclaimed == 0 {
-                // All caches have been asked at every priority for nothing. What that takes was not measured: the cost of a
-                // fault stands for each time.
+                // All caches were counted at every priority without result. The time was not measured: each pass is
+                // charged the cost of a fault.
                 ctx.spend(ctx.memory.costs.fault * PRIORITIES);
             }
             if self.control.reclaimed < BATCH {
@@ -276,7 +276,7 @@ impl Balance {
             }
             let (zone, order) = (self.zone(number), self.control.order);
             let marks = ctx.kernel.alloc.zones[zone].marks;
-            // Compaction would fail for want of memory, or single pages are short.
+            // Compaction would fail for lack of memory, or single pages are short.
             let compacts = ctx.variant().kswapd_order_zero;
             let too_few = compacts && ctx.kernel.early_suitable(zone, order) == Status::Skipped;
             if too_few || !ctx.is_above(zone, 0, marks.high, NO_RESERVE) {
@@ -299,7 +299,7 @@ impl Balance {
     }
 }
 
-/// Zones with so many pages are enough of a node with so many (`pgdat_balanced`).
+/// True if `balanced` pages in zones are enough for a node of `pages` (`pgdat_balanced`).
 pub(super) fn is_quarter(balanced: u64, pages: u64) -> bool {
     balanced >= pages >> 2
 }

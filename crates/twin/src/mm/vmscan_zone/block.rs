@@ -1,9 +1,9 @@
 //! Reclaim so that compaction can work: `should_continue_reclaim` (2.6.38 to 3.5), `compaction_ready` (3.3 to 3.5).
 //!
-//! A zone is shrunk until compaction has the free pages that it needs, as long as that frees any; a request that insists
-//! (`__GFP_REPEAT`) goes on until nothing is left to be looked at. A zone that has enough for compaction of a large block is
-//! left alone. In the kernels that have modes it only goes on if the last batch was reclaimed in one to its end. Checked by
-//! tests of [`super`] and by `tests/historic_reclaim.rs`.
+//! A zone is shrunk until compaction has the free pages that it needs, as long as that frees any; a request with
+//! `__GFP_REPEAT` continues until no pages are left to scan. A zone that has enough for compaction of a large block is
+//! skipped. In kernels with reclaim modes it continues only if the last batch was in reclaim/compaction mode. Checked
+//! by tests of [`super`] and by `tests/historic_reclaim.rs`.
 
 use super::Blocks;
 use super::state::NO_RESERVE;
@@ -15,12 +15,12 @@ use crate::page_alloc::Marks;
 /// Parts of a zone one of which may be free above the high mark (`KSWAPD_ZONE_BALANCE_GAP_RATIO`).
 const GAP_RATIO: u64 = 100;
 
-/// What a zone of so many pages may have free above its high mark before it is left alone.
+/// Free pages above its high mark from which on a zone of `present` pages is skipped.
 pub(super) fn balance_gap(marks: Marks, present: u64) -> u64 {
     marks.low.min(present.div_ceil(GAP_RATIO))
 }
 
-/// A zone of which so many pages have just been looked at and reclaimed is shrunk once more.
+/// True if a zone is shrunk once more, after this many pages were scanned and reclaimed.
 pub(super) fn should_continue_reclaim(
     ctx: &TaskCtx<'_>,
     control: &Control,
@@ -49,7 +49,7 @@ pub(super) fn compaction_ready(ctx: &mut TaskCtx<'_>, zone: usize, order: u32) -
     let of = &ctx.kernel.alloc.zones[zone];
     let mark = of.marks.high + balance_gap(of.marks, of.present) + compact_gap(order);
     let has_room = ctx.is_above(zone, 0, mark, NO_RESERVE);
-    // Asking whether compaction is put off counts as asking for it.
+    // A check whether compaction is deferred counts as an attempt.
     if ctx.early_deferred(zone, order) {
         return has_room;
     }

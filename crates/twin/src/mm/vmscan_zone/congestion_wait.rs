@@ -1,7 +1,7 @@
 //! Waiting for congested devices: `congestion_wait`, `wait_iff_congested` (2.6.36 and 2.6.37).
 //!
-//! Both end when a device is congested no longer, or when their time is over. Times are whole ticks. Not modelled: that a task
-//! that need not wait lets others run. Checked by tests of [`super`].
+//! Both end when a device is no longer congested, or when their time is over. Times are whole ticks. Not modelled: that
+//! a task that need not wait yields its CPU. Checked by tests of [`super`].
 
 use super::{IsolatedPages, Waits};
 use crate::frame::{Flag, Pfn};
@@ -9,7 +9,7 @@ use crate::mm::vmscan::{Poll, Reason, Reclaim, TaskCtx};
 use crate::time::{PS_PER_NS, Ps};
 use mmtwin_event::vocabulary::{WritebackCongestionWait, WritebackWaitIffCongested};
 
-/// Who wakes a sleeper: a device that is congested no longer, or a page that has been written.
+/// Wakeup of a sleeping task: a device is no longer congested, or a page has been written.
 pub(super) const CONGESTION: Option<(usize, Reason)> = Some((0, Reason::Congested));
 pub(super) const WRITTEN: Option<(usize, Reason)> = Some((0, Reason::Writeback));
 
@@ -88,8 +88,8 @@ impl Reclaim {
 }
 
 impl TaskCtx<'_> {
-    /// Pages in a task's hands are being written: until when it waits; `None`: none is any more. Those that others have freed
-    /// meanwhile are omitted.
+    /// Isolated pages of a task are under writeback: end of its wait; `None`: none of them is any more. Pages that were
+    /// freed by others meanwhile are omitted.
     pub(crate) fn wait_for_writes(
         &mut self,
         zone: usize,

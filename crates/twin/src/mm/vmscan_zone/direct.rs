@@ -47,7 +47,7 @@ enum Stage {
 }
 
 impl Direct {
-    /// A task's reclaim, with the zones that it may take pages of; `again`: what it has reclaimed before was not enough.
+    /// A task's reclaim, with the zones from which it may reclaim; `again`: earlier reclaim was not enough.
     pub(crate) fn new(ctx: &TaskCtx<'_>, control: Control, mut zones: Vec<usize>, again: bool) -> Direct {
         zones.retain(|&zone| ctx.kernel.alloc.zones[zone].populated());
         let may_writepage = !ctx.kernel.reclaim.rules.laptop_mode;
@@ -63,7 +63,7 @@ impl Direct {
         }
     }
 
-    /// Goes on; at the end, the pages that were reclaimed, or 1 if there is hope yet.
+    /// Continues; at the end, the reclaimed pages, or 1 if not all zones are `all_unreclaimable`.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
         match &mut self.stage {
             Stage::Again => {
@@ -124,7 +124,7 @@ impl Direct {
         None
     }
 
-    /// The zone that the request asks first.
+    /// The preferred zone of the request.
     fn preferred(&self) -> usize {
         self.zones.first().copied().unwrap_or(0)
     }

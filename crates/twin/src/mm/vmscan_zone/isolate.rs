@@ -1,11 +1,10 @@
-//! Taking pages from the tail of a zone's list: `isolate_lru_pages`, `__isolate_lru_page`, `isolate_pages_global` (2.6.36
-//! to 3.5).
+//! Isolation of pages from the tail of a zone's list: `isolate_lru_pages`, `__isolate_lru_page`, `isolate_pages_global`
+//! (2.6.36 to 3.5).
 //!
-//! For an order above 0 the neighbours of each page in its naturally aligned block are taken with it, so that the block
-//! may become free as a whole: in lumpy mode from whatever list they are on, else from lists of the same kind. A neighbour
-//! counts as looked at when it is taken. 2.6.36 passes over one that it cannot take, later kernels give its block up,
-//! and where memory is reclaimed for compaction 3.4 has no neighbours taken at all.
-//! Pages that wait for their list in a CPU's batch are in use. Checked by tests of [`super`] and
+//! For an order above 0 the neighbours of each page in its naturally aligned block are isolated with it, so that the
+//! block may become free as a whole: in lumpy mode from any list, else from lists of the same kind. A neighbour counts
+//! as scanned when it is isolated. 2.6.36 skips one that it cannot isolate, later kernels stop at it, and in reclaim
+//! for compaction 3.4 isolates no neighbours. Pages in a CPU's batch count as in use. Checked by tests of [`super`] and
 //! `tests/historic_reclaim.rs`.
 
 use super::{IsolateModes, Neighbours};
@@ -25,7 +24,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// As the event says it.
+    /// Its value in the event.
     fn number(self, modes: IsolateModes) -> u32 {
         match modes {
             IsolateModes::Numbers => self as u32,
@@ -40,7 +39,7 @@ impl Mode {
 pub(super) struct Isolated {
     /// Each page of a list before its neighbours, the oldest first.
     pub pages: Vec<Pfn>,
-    /// Pages that were looked at.
+    /// Pages that were scanned.
     pub scanned: u64,
     /// Anonymous memory, files.
     pub taken: PerType,
@@ -65,7 +64,7 @@ enum Refused {
     OutOfReach,
 }
 
-/// Takes pages of a list, oldest first, and their neighbours, until `wanted` were looked at.
+/// Isolates pages of a list, oldest first, and their neighbours, until `wanted` were scanned.
 pub(super) fn isolate(
     ctx: &mut TaskCtx<'_>,
     control: &Control,

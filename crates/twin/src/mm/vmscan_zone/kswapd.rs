@@ -1,9 +1,9 @@
 //! kswapd: `wakeup_kswapd`, `kswapd`, `kswapd_try_to_sleep`, `sleeping_prematurely` (2.6.36 to 3.5).
 //!
-//! An allocation that finds a zone below its low watermark wakes it; in 2010 also while it runs, and every call is an event.
-//! From 2.6.38 on only a call that finds it asleep is one. From 2.6.39 on it decides by the order and zone that the last loop
-//! balanced whether it sleeps, which may be less than was asked for; only if they are not does it look for a new request.
-//! Not modelled: freezing. Checked by tests of [`super`] and `tests/historic_reclaim.rs`.
+//! An allocation that finds a zone below its low watermark wakes it; in 2010 also while it runs, and every call is an
+//! event. From 2.6.38 on only a call that finds it asleep is one. From 2.6.39 on it decides whether to sleep by the
+//! order and zone that the last loop balanced, which may be less than was requested; only if they are not does it check
+//! for a new request. Not modelled: freezing. Checked by tests of [`super`] and `tests/historic_reclaim.rs`.
 
 use super::Balanced;
 use super::balance_pgdat::{Balance, Work, is_quarter};
@@ -55,7 +55,7 @@ impl Kernel {
 }
 
 impl TaskCtx<'_> {
-    /// What kswapd of a node is asked for.
+    /// Request to kswapd of a node.
     fn asked(&self, node: usize) -> Work {
         let of = &self.kernel.reclaim.nodes[node];
         let zones = &self.kernel.alloc.zones[node * ZONES..(node + 1) * ZONES];
@@ -63,7 +63,7 @@ impl TaskCtx<'_> {
         Work { order: of.kswapd_order, highest: of.kswapd_highest.map_or(top, |kind| top.min(kind as usize)) }
     }
 
-    /// The same, and it is asked no more.
+    /// The same, and the request is cleared.
     fn take_asked(&mut self, node: usize) -> Work {
         let asked = self.asked(node);
         let of = &mut self.kernel.reclaim.nodes[node];
@@ -81,7 +81,7 @@ impl TaskCtx<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Kswapd {
     node: usize,
-    /// What it works for, what it was asked for last, and what the last loop came to.
+    /// Its current request, the last request, and the result of the last loop.
     work: Work,
     asked: Work,
     came: Work,
@@ -90,9 +90,9 @@ pub(crate) struct Kswapd {
 
 #[derive(Clone, Debug)]
 enum Stage {
-    /// It looks whether it can sleep.
+    /// It checks whether it can sleep.
     TrySleep,
-    /// It sleeps for a tenth of a second, in case more is asked for soon.
+    /// It sleeps for a tenth of a second, in case of another request.
     Dozing(Ps),
     /// It sleeps until it is woken.
     Asleep,
@@ -106,7 +106,7 @@ impl Kswapd {
         Kswapd { node, work: nothing, asked: nothing, came: nothing, stage: Stage::Asleep }
     }
 
-    /// Goes on. `Done`: it sleeps until it is woken.
+    /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match &mut self.stage {
             Stage::TrySleep => {
@@ -178,7 +178,7 @@ impl Kswapd {
         }
     }
 
-    /// Takes what was asked for; in 2010 that stays asked for until it looks for sleep.
+    /// Takes the request; in 2010 the request stays set until it checks whether to sleep.
     fn go_on(&mut self, ctx: &mut TaskCtx<'_>) {
         match remembers(ctx) {
             true => {
@@ -198,7 +198,7 @@ impl Kswapd {
     }
 }
 
-/// It knows what it was asked for when a loop has come to less.
+/// It keeps the request when a loop has balanced less.
 fn remembers(ctx: &TaskCtx<'_>) -> bool {
     ctx.variant().balanced == Balanced::Quarter
 }

@@ -1,8 +1,8 @@
 //! How much of each list to scan: `get_scan_count`, `nr_scan_try_batch` (2.6.36 to 3.5).
 //!
-//! Anonymous memory and files share the pressure by how many of the pages that were looked at lately were not in use.
-//! Scans of fewer pages than a batch are saved up before 3.0; since then they are done as they are, and kswapd scans a batch
-//! at least of a zone that has been given up. Checked by tests of the arithmetic here.
+//! Anonymous memory and files share the pressure by the share of recently scanned pages that were not in use. Before
+//! 3.0 scans of fewer pages than a batch are saved up; since then they are done at once, and kswapd scans at least a
+//! batch of a zone that is `all_unreclaimable`. Checked by tests of the arithmetic here.
 
 use super::Zone;
 use crate::mm::lru::{List, PerType};
@@ -19,7 +19,7 @@ struct Shares {
     of: u64,
 }
 
-/// The shares of lists with so many pages, old looks forgotten as the lists turn over.
+/// The shares of lists with this many pages; old scans decay as the lists turn over.
 fn shares(zone: &mut Zone, pages: PerType, swappiness: u64) -> Shares {
     let priorities = [swappiness, 200 - swappiness];
     let mut parts = [0; 2];
@@ -76,14 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_weighs_against_a_type() {
+    fn kept_pages_reduce_the_share_of_a_type() {
         let mut zone = Zone::default();
         assert_eq!(shares(&mut zone, [1000, 1000], 60), Shares { parts: [61, 141], of: 203 });
         // All anonymous pages were in use, of files one in ten.
         zone.scanned = [200, 200];
         zone.rotated = [200, 20];
         assert_eq!(shares(&mut zone, [1000, 1000], 60), Shares { parts: [61, 141 * 201 / 21], of: 61 + 1349 + 1 });
-        // More than a quarter of the list was looked at: half of that is forgotten.
+        // More than a quarter of the list was scanned: the count is halved.
         assert_eq!(shares(&mut zone, [799, 1000], 60).parts, [61 * 101 / 101, 1349]);
         assert_eq!((zone.scanned, zone.rotated), ([100, 200], [100, 20]));
     }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn kswapd_scans_a_batch_of_what_was_given_up() {
+    fn kswapd_scans_a_batch_of_unreclaimable_zones() {
         assert_eq!([(0, true), (0, false), (7, true)].map(|(scan, forced)| at_least(scan, forced)), [32, 0, 7]);
     }
 }

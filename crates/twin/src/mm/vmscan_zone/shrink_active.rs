@@ -1,6 +1,6 @@
-//! What becomes of a batch of active pages: `shrink_active_list` (2.6.36).
+//! A batch of active pages: `shrink_active_list` (2.6.36).
 //!
-//! All are deactivated but executable file pages that were used; that others were used counts against their type. There
+//! All are deactivated but executable file pages that were used; references of other pages count for their type. There
 //! is no event. Checked by `tests/historic_reclaim.rs`.
 
 use super::isolate::{Mode, isolate};

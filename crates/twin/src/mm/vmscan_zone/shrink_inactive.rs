@@ -1,11 +1,10 @@
 //! A batch of inactive pages: `shrink_inactive_list`, `set_lumpy_reclaim_mode`, `should_reclaim_stall`,
 //! `too_many_isolated`, `update_isolated_counts`, `putback_lru_pages` (2.6.36 to 3.5).
 //!
-//! For a large block, or a small one that is hard to get, a batch is reclaimed in lumpy mode ([`isolate`]). What a task
-//! could not free of it at once it goes through a second time, waiting for writes. It may sleep with the pages in its
-//! hands; tasks that find too many in the hands of others wait, and from 3.2
-//! on everybody after a batch of pages that are being written. Checked by tests of [`super`] and by
-//! `tests/historic_reclaim.rs`.
+//! For a large block, or a small one that is hard to get, a batch is reclaimed in lumpy mode ([`isolate`]). A task
+//! scans the pages that it could not free a second time, and waits for writeback. It may sleep with isolated pages;
+//! tasks wait while too many pages are isolated, and from 3.2 on every reclaimer waits after a batch of pages under
+//! writeback. Checked by tests of [`super`] and by `tests/historic_reclaim.rs`.
 
 use super::congestion_wait::{CONGESTION, WRITTEN, Wait};
 use super::isolate::{Isolated, Mode, isolate};
@@ -19,7 +18,7 @@ use mmtwin_event::value::ReclaimFlags;
 use mmtwin_event::vocabulary::MmVmscanLruShrinkInactive;
 use std::collections::VecDeque;
 
-/// Part of a second that is waited for congestion, or looked again after.
+/// Fraction of a second of a wait for congestion, or until the next check.
 const WAIT: u64 = 10;
 
 /// A batch under way.
@@ -30,12 +29,12 @@ pub(super) struct Batch {
     wanted: u64,
     isolated: Isolated,
     pass: Pass,
-    /// Pages that the pass has not come to; that were kept; that are to be freed.
+    /// Pages not yet scanned by the pass; kept ones; pages to be freed.
     left: VecDeque<Pfn>,
     kept: Vec<Pfn>,
     freed: Vec<Pfn>,
     reclaimed: u64,
-    /// Pages that were being written when the first of two passes came to them.
+    /// Pages under writeback in the first of two passes.
     writeback: u64,
     stage: Stage,
 }
@@ -43,7 +42,7 @@ pub(super) struct Batch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Begin,
-    /// Others have too many pages in their hands.
+    /// Too many pages are isolated.
     Crowded(Wait),
     Pages,
     /// It waits for a page.
@@ -59,7 +58,7 @@ fn lumpy_mode(control: &Control) -> Lumpy {
     if lumpy { Lumpy::Async } else { Lumpy::Off }
 }
 
-/// What was taken is gone through again: not all of it is free, and the reclaim is for a large block or in trouble.
+/// The isolated pages are scanned again: not all are free, and the reclaim is for a large block or in difficulty.
 fn stalls(control: &Control, lumpy: Lumpy, taken: u64, freed: u64) -> bool {
     let from = if control.order > COSTLY_ORDER { DEF_PRIORITY } else { DEF_PRIORITY / 3 };
     !control.is_kswapd() && lumpy != Lumpy::Off && freed != taken && control.priority <= from
@@ -78,14 +77,14 @@ fn batch_flags(file: bool, lumpy: Lumpy) -> ReclaimFlags {
 }
 
 impl Batch {
-    /// Of so many pages of a zone's inactive list.
+    /// Of this many pages of a zone's inactive list.
     pub(super) fn new(control: &Control, zone: usize, list: List, wanted: u64) -> Batch {
         let (isolated, pass) = (Isolated::default(), Pass::new(lumpy_mode(control)));
         let (left, kept, freed) = Default::default();
         Batch { zone, list, wanted, isolated, pass, left, kept, freed, reclaimed: 0, writeback: 0, stage: Stage::Begin }
     }
 
-    /// Goes on; at the end, the pages that were reclaimed. It does not pause between two steps while it has pages that others
+    /// Continues; at the end, the reclaimed pages. It does not pause between two steps while it has pages that others
     /// could free.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<u64> {
         loop {
@@ -156,7 +155,7 @@ impl Batch {
         !self.left.is_empty()
     }
 
-    /// Goes through the pages of a pass.
+    /// Scans the pages of a pass.
     fn go_through(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<u64> {
         let mut activated = 0;
         while let Some(page) = self.left.pop_front() {
@@ -203,7 +202,7 @@ impl Batch {
 
     fn second_pass(&mut self, ctx: &mut TaskCtx<'_>) {
         self.left = std::mem::take(&mut self.kept).into();
-        // Those that were found in use are not spared either.
+        // Referenced pages are not spared either.
         ctx.clear_active(self.left.iter().copied());
         self.writeback += self.pass.writeback;
         (self.pass, self.stage) = (Pass::new(Lumpy::Sync), Stage::Pages);
@@ -279,7 +278,7 @@ impl Batch {
         Poll::Sleep(until, WRITTEN)
     }
 
-    /// It is going to sleep: others may free its pages.
+    /// It is about to sleep: others may free its pages.
     fn hand_over(&mut self, ctx: &mut TaskCtx<'_>) {
         self.free(ctx);
         let (zone, taken) = (self.zone, self.isolated.taken);
@@ -289,7 +288,7 @@ impl Batch {
         });
     }
 
-    /// It goes on with those that are left.
+    /// It continues with the rest.
     fn take_up(&mut self, ctx: &mut TaskCtx<'_>) {
         let Some(held) = ctx.kernel.reclaim.isolated.get_mut(&ctx.task.pid) else { return };
         if std::mem::take(&mut held.lost) {
@@ -303,24 +302,24 @@ impl Batch {
 mod tests {
     use super::*;
     use crate::frame::ZoneKind;
-    use crate::mm::vmscan::Who;
+    use crate::mm::vmscan::Reclaimer;
 
-    fn control(who: Who, order: u32, priority: u32) -> Control {
-        Control { priority, ..Control::new(who, order, ZoneKind::Normal, "GFP_KERNEL") }
+    fn control(reclaimer: Reclaimer, order: u32, priority: u32) -> Control {
+        Control { priority, ..Control::new(reclaimer, order, ZoneKind::Normal, "GFP_KERNEL") }
     }
 
     #[test]
     fn large_blocks_are_reclaimed_in_lumpy_mode_small_ones_when_it_is_hard() {
-        let of = |order, priority| lumpy_mode(&control(Who::Direct, order, priority)) != Lumpy::Off;
+        let of = |order, priority| lumpy_mode(&control(Reclaimer::Direct, order, priority)) != Lumpy::Off;
         assert_eq!([of(4, 12), of(3, 10), of(3, 9), of(1, 0), of(0, 0)], [true, false, true, true, false]);
     }
 
     #[test]
     fn tasks_stall_if_something_is_left() {
-        let of = |who, order, priority| stalls(&control(who, order, priority), Lumpy::Async, 32, 31);
-        assert!(of(Who::Direct, 4, 12) && of(Who::Direct, 3, 4));
-        assert!(!of(Who::Direct, 3, 5) && !of(Who::Kswapd, 9, 0));
-        let direct = control(Who::Direct, 9, 12);
+        let of = |reclaimer, order, priority| stalls(&control(reclaimer, order, priority), Lumpy::Async, 32, 31);
+        assert!(of(Reclaimer::Direct, 4, 12) && of(Reclaimer::Direct, 3, 4));
+        assert!(!of(Reclaimer::Direct, 3, 5) && !of(Reclaimer::Kswapd, 9, 0));
+        let direct = control(Reclaimer::Direct, 9, 12);
         assert!(!stalls(&direct, Lumpy::Async, 32, 32) && !stalls(&direct, Lumpy::Off, 32, 0));
     }
 

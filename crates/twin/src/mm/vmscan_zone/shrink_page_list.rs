@@ -1,5 +1,5 @@
-//! What becomes of a page that was taken: `shrink_page_list`, `page_check_references`, `pageout`, `may_write_to_queue`
-//! (2.6.36 to 3.5).
+//! Actions for isolated pages: `shrink_page_list`, `page_check_references`, `pageout`, `may_write_to_queue` (2.6.36 to
+//! 3.5).
 //!
 //! A referenced page is kept: a file page once, anonymous memory by activating it; lumpy mode ignores references. A reclaimer
 //! that may write (`may_writepage`) writes dirty pages, unless the device is congested. From 3.2 on only kswapd writes file
@@ -18,7 +18,7 @@ use crate::vmstat::NodeItem;
 use mmtwin_event::value::ReclaimFlags;
 use mmtwin_event::vocabulary::MmVmscanWriteFolio;
 
-/// What becomes of a page.
+/// Action for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FolioAction {
     Keep,
@@ -41,7 +41,7 @@ pub(super) enum Lumpy {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pass {
     pub lumpy: Lumpy,
-    /// Dirty pages that could go, and those of them that were refused.
+    /// Dirty pages that could be freed, and those of them that were refused.
     pub dirty: u64,
     pub refused: u64,
     /// Pages that were being written already.
@@ -59,7 +59,7 @@ pub(super) struct Written {
     pages: i64,
 }
 
-/// What a page is waited for.
+/// Reason of a wait for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaited {
     /// The end of a write that others began; that it began itself.
@@ -69,12 +69,12 @@ pub(super) enum Awaited {
     Room,
 }
 
-/// What its references say of a page (`enum page_references`).
+/// Result of the reference check of a page (`enum page_references`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum References {
     Activate,
     Keep,
-    /// It can go, but is not worth a write.
+    /// It is freed if clean.
     Clean,
     Reclaim,
 }
@@ -105,7 +105,7 @@ impl Pass {
         Pass { lumpy, dirty: 0, refused: 0, writeback: 0, awaited: None }
     }
 
-    /// What becomes of a page of the batch, or that it has to be awaited first.
+    /// Action for a page of the batch, or the wait that is needed first.
     pub(super) fn see(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control, page: Pfn) -> FolioAction {
         let writing = ctx.kernel.alloc.frames.has(page, Flag::Writeback);
         let action = self.judge(ctx, control, page);
@@ -227,7 +227,7 @@ impl Pass {
 }
 
 impl TaskCtx<'_> {
-    /// What the reclaimer waits for on a page has not happened yet; it is to be woken when it does.
+    /// The wait of the reclaimer for a page has not ended yet; it is woken when it does.
     pub(super) fn has_to_wait(&mut self, page: Pfn, what: Awaited) -> bool {
         let frames = &self.kernel.alloc.frames;
         let waits = match what {

@@ -1,7 +1,8 @@
 //! Shrinking a zone: `shrink_zone`, `shrink_list` (2.6.36), `shrink_mem_cgroup_zone` (3.3 to 3.5).
 //!
-//! Batches of all lists in turn until enough is reclaimed, which does not count at the first priority: in 2010 by the whole
-//! reclaim, later of this zone. Then it may go on for compaction ([`crate::mm::vmscan_zone::block`]). Not modelled: `throttle_vm_writeout`. Checked by `tests/historic_reclaim.rs`.
+//! Batches of all lists in turn until enough is reclaimed, which does not count at the first priority: in 2010 by the
+//! whole reclaim, later of this zone. Then it may continue for compaction ([`crate::mm::vmscan_zone::block`]). Not
+//! modelled: `throttle_vm_writeout`. Checked by `tests/historic_reclaim.rs`.
 
 use super::block::should_continue_reclaim;
 use super::scan_count::{Counts, counts};
@@ -16,11 +17,11 @@ pub(super) struct Pass {
     zone: usize,
     /// Pages still to be scanned by list.
     left: Counts,
-    /// List whose turn it is; 4: all have had theirs.
+    /// Current list; 4: all are done.
     turn: usize,
     /// Inactive pages that are being reclaimed.
     batch: Option<Box<Batch>>,
-    /// Pages that were reclaimed and looked at before.
+    /// Pages that were reclaimed and scanned before.
     before: (u64, u64),
 }
 
@@ -30,7 +31,7 @@ impl Pass {
         Pass { zone, left: counts(ctx, control, zone), turn: 0, batch: None, before }
     }
 
-    /// Goes on with a batch.
+    /// Continues with a batch.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<()> {
         if let Some(batch) = &mut self.batch {
             match batch.step(ctx, control) {

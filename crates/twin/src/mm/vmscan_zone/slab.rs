@@ -9,13 +9,13 @@ use crate::mm::slab::shrinker::{Counts, SHRINK_BATCH, start_of};
 use crate::mm::vmscan::{BATCH, Control, TaskCtx};
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
 
-/// Scans that a cache of so many objects is due when of `pages` so many were scanned.
+/// Due scans of a cache with this many objects, after `scanned` of `pages` were scanned.
 fn due(freeable: u64, seeks: u64, scanned: u64, pages: u64) -> u64 {
     let delta = u128::from(4 * scanned / seeks.max(1)) * u128::from(freeable) / (u128::from(pages) + 1);
     delta as u64
 }
 
-/// How many objects of so many to scan, with what was left over before.
+/// Number of objects to scan, with the deferred scans.
 fn to_scan(slabs: Slabs, freeable: u64, left: u64, delta: u64) -> u64 {
     let total = match slabs {
         Slabs::Bounded if delta < freeable / 4 => (left + delta).min(freeable / 2),
@@ -25,7 +25,8 @@ fn to_scan(slabs: Slabs, freeable: u64, left: u64, delta: u64) -> u64 {
 }
 
 impl TaskCtx<'_> {
-    /// Shrinks all caches after a reclaim has scanned pages of zones with so many to reclaim; the objects that went.
+    /// Shrinks all caches after a reclaim has scanned pages of zones with this many reclaimable ones; returns the
+    /// objects freed.
     pub(super) fn shrink_caches(&mut self, control: &Control, pages: u64) -> u64 {
         let scanned = if control.scanned == 0 { BATCH } else { control.scanned };
         (0..self.kernel.reclaim.shrinkers.len()).map(|number| self.shrink_cache(control, number, scanned, pages)).sum()
@@ -50,7 +51,7 @@ impl TaskCtx<'_> {
         let (start, text) = start_of((number, &shrinker.scan), self.kernel.probe.gfp(control.gfp), counts);
         let (pgs_scanned, lru_pgs) = (Some(pages_scanned as i64), Some(pages as i64));
         let start = MmShrinkSlabStart { pgs_scanned, lru_pgs, ..start };
-        // Who may not enter file systems leaves it all for later.
+        // Without `__GFP_FS` all scans are deferred.
         let scanned = if files && !control.fs { 0 } else { total / at_once * at_once };
         shrinker.deferred[0] = total - scanned;
         let mut gone = scanned;
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_over_no_longer_empties_a_cache() {
+    fn deferred_scans_no_longer_empty_a_cache() {
         assert_eq!(to_scan(Slabs::WindUp, 1000, 5000, 100), 2000);
         assert_eq!(to_scan(Slabs::Bounded, 1000, 5000, 100), 500);
         // It may if a quarter of the cache is due now.

@@ -1,8 +1,8 @@
-//! What is known of a zone: `struct zone_reclaim_stat`, `pages_scanned`, `all_unreclaimable`, `zone_watermark_ok`,
+//! State of a zone: `struct zone_reclaim_stat`, `pages_scanned`, `all_unreclaimable`, `zone_watermark_ok`,
 //! `inactive_anon_is_low_global`, `too_many_isolated`, `clear_active_flags` (2.6.36).
 //!
-//! A zone of which six times as many pages were looked at as could be reclaimed, without any coming back, is given up
-//! until one does. Checked by tests here and by the runs of `tests/historic_reclaim.rs`.
+//! A zone is `all_unreclaimable` when six times its reclaimable pages were scanned without a page being freed, until
+//! one is freed. Checked by tests here and by the runs of `tests/historic_reclaim.rs`.
 
 use super::Variant;
 use crate::frame::{Flag, Pfn, ZONES, ZoneKind};
@@ -16,30 +16,31 @@ use std::collections::BTreeSet;
 /// Scans of all that can be reclaimed after which a zone is given up.
 const HOPELESS: u64 = 6;
 
-/// Whose requests have nothing kept from them: a test for these looks at the mark alone.
+/// Requests without lowmem reserve: their check uses the mark alone.
 pub(crate) const NO_RESERVE: ZoneKind = ZoneKind::Dma;
 
 /// A zone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Zone {
-    /// Pages that were taken off the lists lately, and those of them that had to go back as active or were in use.
+    /// Recently scanned pages, and those of them that were put back as active or were referenced (`recent_scanned`,
+    /// `recent_rotated`).
     pub scanned: PerType,
     pub rotated: PerType,
     /// By list: scans that were too few to begin with (`nr_saved_scan`).
     pub saved: [u64; 4],
-    /// Pages looked at since one came back to the zone's free lists.
+    /// Pages scanned since one was freed to the zone.
     pages_scanned: u64,
     unreclaimable: bool,
     /// Pages off the lists: anonymous memory, files.
     pub isolated: PerType,
     /// A task's batch had dirty pages, all of which a congested device has refused (`ZONE_CONGESTED`).
     pub congested: bool,
-    /// How often any had come back then.
+    /// Number of frees at that time.
     returned: u64,
 }
 
 impl Zone {
-    /// Pages have come back to the zone's free lists so many times: if it is more often than before, there is hope.
+    /// Number of frees to the zone: if it has grown, the zone is not hopeless.
     fn refresh(&mut self, returned: u64) {
         if std::mem::replace(&mut self.returned, returned) != returned {
             (self.pages_scanned, self.unreclaimable) = (0, false);
@@ -47,15 +48,15 @@ impl Zone {
     }
 }
 
-/// Pages in the hands of a task that sleeps.
+/// Isolated pages of a sleeping task.
 #[derive(Clone, Debug)]
 pub(crate) struct IsolatedPages {
     pub zone: usize,
     /// How many were taken: anonymous memory, files.
     pub taken: PerType,
-    /// Those that nobody has freed.
+    /// Pages that were not freed meanwhile.
     pub pages: BTreeSet<Pfn>,
-    /// Others have freed some since it looked.
+    /// Others have freed some since its check.
     pub lost: bool,
 }
 
@@ -76,7 +77,7 @@ impl Kernel {
         }
     }
 
-    /// A task is taken from what it does: pages in its hands go back to their lists.
+    /// A task is interrupted: its isolated pages are put back on their lists.
     pub(crate) fn release_isolated(&mut self, pid: i32) {
         let Some(IsolatedPages { zone, taken, pages, .. }) = self.reclaim.isolated.remove(&pid) else { return };
         self.count_isolated(zone, taken, -1);
@@ -92,7 +93,7 @@ impl TaskCtx<'_> {
         self.kernel.reclaim.rules.per_zone_lru.unwrap_or(Variant::V2_6_36)
     }
 
-    /// Tasks have more pages of a type in their hands than are left on a zone's inactive list.
+    /// More pages of a type are isolated than are on a zone's inactive list.
     pub(super) fn too_many_isolated(&self, zone: usize, list: List) -> bool {
         self.kernel.reclaim.zones[zone].isolated[usize::from(list.is_file())] > self.list_size(zone, list)
     }
@@ -106,7 +107,7 @@ impl TaskCtx<'_> {
         }
     }
 
-    /// What is known of a zone.
+    /// State of a zone.
     pub(super) fn zone(&mut self, zone: usize) -> &mut Zone {
         let returned = self.kernel.alloc.zones[zone].returned;
         let of = &mut self.kernel.reclaim.zones[zone];
@@ -114,7 +115,7 @@ impl TaskCtx<'_> {
         of
     }
 
-    /// Pages of a zone were looked at.
+    /// Pages of a zone were scanned.
     pub(super) fn note_scanned(&mut self, zone: usize, pages: u64) {
         self.zone(zone).pages_scanned += pages;
     }
@@ -165,7 +166,7 @@ impl TaskCtx<'_> {
     }
 }
 
-/// Active pages to an inactive one in a zone of so many (`calculate_zone_inactive_ratio`).
+/// Ratio of active to inactive pages in a zone of this many (`calculate_zone_inactive_ratio`).
 fn inactive_ratio(present: u64) -> u64 {
     match present >> (30 - PAGE_SHIFT) {
         0 => 1,
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_comes_back_brings_hope() {
+    fn a_freed_page_makes_a_zone_reclaimable_again() {
         let mut zone = Zone { pages_scanned: 60, unreclaimable: true, returned: 3, ..Zone::default() };
         zone.refresh(3);
         assert!(zone.pages_scanned == 60 && zone.unreclaimable);

@@ -13,7 +13,7 @@ use crate::mm::kernel::Kernel;
 use crate::mm::lru::List;
 use crate::mm::memory::AccessState;
 use crate::mm::region::{Region, Shape};
-use crate::mm::vmscan::{Control, Poll, TaskCtx, Who};
+use crate::mm::vmscan::{Control, Poll, Reclaimer, TaskCtx};
 use crate::page_alloc::{Caller, Policy, Request};
 use crate::probe::{Probe, Task};
 use crate::time::PS_PER_NS;
@@ -63,7 +63,7 @@ pub(super) fn empty(ctx: &mut TaskCtx<'_>, zone: usize, free: u64) {
     }
 }
 
-/// Brings pages of memory of a type, as many as a block of an order has, and they are one.
+/// Allocates the pages of one block of an order, of a type.
 pub(super) fn block(ctx: &mut TaskCtx<'_>, file: bool, order: u32) -> Vec<Pfn> {
     let base = ctx.memory.next_base();
     let (pages, policy) = (1 << order, Policy::Default);
@@ -83,7 +83,7 @@ pub(super) fn block(ctx: &mut TaskCtx<'_>, file: bool, order: u32) -> Vec<Pfn> {
 }
 
 pub(super) fn control(order: u32, priority: u32) -> Control {
-    Control { priority, ..Control::new(Who::Direct, order, ZoneKind::Normal, "GFP_KERNEL") }
+    Control { priority, ..Control::new(Reclaimer::Direct, order, ZoneKind::Normal, "GFP_KERNEL") }
 }
 
 pub(super) fn run_to_end(ctx: &mut TaskCtx<'_>, mut step: impl FnMut(&mut TaskCtx<'_>) -> Poll<u64>) -> (u64, u32) {
@@ -94,7 +94,7 @@ pub(super) fn run_to_end(ctx: &mut TaskCtx<'_>, mut step: impl FnMut(&mut TaskCt
             Poll::Sleep(until, _) => {
                 ctx.kernel.wait(0, until);
                 sleeps += 1;
-                // What the engine does.
+                // Stands for the engine.
                 for (_, number) in std::mem::take(&mut ctx.memory.ends).into_iter().filter(|end| end.0 <= until) {
                     let mut requests = std::mem::take(&mut ctx.memory.requests);
                     requests.leave_queue(number);
@@ -139,14 +139,14 @@ fn waits_take_their_time_or_none() {
 #[test]
 fn a_task_gives_up_when_there_is_nothing_to_reclaim() {
     let ((reclaimed, sleeps), _) = on("2.6.36", |ctx| {
-        let control = Control::new(Who::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
+        let control = Control::new(Reclaimer::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
         let mut direct = Direct::new(ctx, control, vec![DMA32, 0], false);
         run_to_end(ctx, |ctx| direct.step(ctx))
     });
-    // What was not scanned is not waited for.
+    // Pages that were not scanned are not awaited.
     assert_eq!((reclaimed, sleeps), (0, 0));
     let ((_, sleeps), events) = on("2.6.36", |ctx| {
-        let control = Control::new(Who::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
+        let control = Control::new(Reclaimer::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
         let mut direct = Direct::new(ctx, control, vec![DMA32, 0], true);
         run_to_end(ctx, |ctx| direct.step(ctx))
     });
@@ -237,12 +237,12 @@ fn lumpy_mode_ignores_references_and_takes_active_pages() {
     // All but the first are active.
     assert_eq!(reclaimed(5, 12), (32, 31, [0; 2]));
     assert_eq!(reclaimed(3, 10), (1, 0, [0; 2]));
-    // Small blocks are worth it from priority 9 on.
+    // Lumpy mode for small blocks starts at priority 9.
     assert_eq!(reclaimed(3, 9), (8, 7, [0; 2]));
 }
 
 #[test]
-fn what_is_not_free_at_once_is_gone_through_again() {
+fn pages_not_freed_at_once_are_scanned_again() {
     let second = |release| {
         on(release, |ctx| {
             ctx.memory.disk = Device::new(1_000_000, 0, false);
@@ -267,7 +267,7 @@ fn what_is_not_free_at_once_is_gone_through_again() {
     assert_eq!(count(&events, Kind::WritebackCongestionWait), 0);
 }
 
-/// Makes pages of a file, so many requests of which are being written.
+/// Makes pages of a file, this many requests of which are under writeback.
 fn queue(ctx: &mut TaskCtx<'_>, requests: u64) {
     ctx.memory.disk = Device::new(1_000_000, 0, false);
     let (region, pages) = (ctx.memory.regions.len(), block(ctx, true, 8));
@@ -289,18 +289,18 @@ fn dirty(ctx: &mut TaskCtx<'_>, order: u32) {
 
 #[test]
 fn a_congested_disk_takes_writes_of_kswapd_and_late_in_2010_for_large_blocks() {
-    let written = |release, who, order, requests| {
+    let written = |release, reclaimer, order, requests| {
         let (zone_congested, events) = on(release, |ctx| {
             dirty(ctx, 4);
             queue(ctx, requests);
-            let mut control = Control { who, ..control(order, 12) };
+            let mut control = Control { reclaimer, ..control(order, 12) };
             let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 16);
             while batch.step(ctx, &mut control) == Poll::On {}
             ctx.kernel.reclaim.zones[DMA32].congested
         });
         (events.iter().filter(|event| event.0 == Kind::MmVmscanWriteFolio).count(), zone_congested)
     };
-    use Who::{Direct, Kswapd};
+    use Reclaimer::{Direct, Kswapd};
     assert_eq!(written("2.6.36", Direct, 0, 100), (16, false));
     // The first write is one too many for the others.
     assert_eq!(written("2.6.36", Direct, 0, 112), (1, false));
@@ -329,7 +329,7 @@ fn conditional_waits_need_a_congested_device_and_in_2_6_37_a_congested_zone() {
 }
 
 #[test]
-fn who_finds_too_many_pages_in_the_hands_of_others_waits() {
+fn tasks_wait_while_too_many_pages_are_isolated() {
     let ((first, reclaimed), events) = on("2.6.37", |ctx| {
         block(ctx, true, 4);
         ctx.kernel.reclaim.zones[DMA32].isolated = [0, 17];

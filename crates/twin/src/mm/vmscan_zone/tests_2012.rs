@@ -8,7 +8,7 @@ use super::tests::{DMA32, block, control, empty, on, run_to_end};
 use crate::frame::{Flag, Pfn, ZoneKind};
 use crate::hw::Device;
 use crate::mm::lru::List;
-use crate::mm::vmscan::{Control, Poll, TaskCtx, Who};
+use crate::mm::vmscan::{Control, Poll, Reclaimer, TaskCtx};
 use crate::page_alloc::{Caller, Policy, Request};
 use crate::vmstat::{NodeItem, ZoneItem};
 use mmtwin_event::Kind;
@@ -21,7 +21,7 @@ fn scatter(ctx: &mut TaskCtx<'_>) {
     while let Ok(got) = ctx.kernel.allocate(&mut caller, &request) {
         pages.push(got);
     }
-    // What the watermarks keep goes to nobody.
+    // Pages below the watermarks are not allocated.
     while ctx.kernel.alloc.occupy(DMA32, 0) {
         ctx.kernel.stat.add(DMA32, 0, ZoneItem::FreePages, -1);
     }
@@ -34,7 +34,7 @@ fn scatter(ctx: &mut TaskCtx<'_>) {
 }
 
 #[test]
-fn only_who_finds_kswapd_asleep_is_told_of() {
+fn only_a_wakeup_of_a_sleeping_kswapd_is_an_event() {
     let ((wakes, order, highest), events) = on("3.3", |ctx| {
         let low = ctx.kernel.alloc.zones[DMA32].marks.low;
         empty(ctx, DMA32, low);
@@ -65,13 +65,13 @@ fn neighbours_are_of_the_same_list_in_3_3_and_left_in_3_4() {
 
 #[test]
 fn dirty_pages_of_files_are_left_to_the_flusher_but_by_kswapd_in_trouble() {
-    let written = |who, priority| {
+    let written = |reclaimer, priority| {
         let (left, events) = on("3.3", |ctx| {
             ctx.memory.disk = Device::new(1_000_000, 0, false);
             let pages = block(ctx, true, 4);
             let mut caller = Caller::new(0, ctx.task, Policy::Default);
             (0..16).for_each(|page| assert!(ctx.memory.dirty(ctx.kernel, &mut caller, 0, page)));
-            let mut control = Control { priority, ..Control::new(who, 0, ZoneKind::Normal, "GFP_KERNEL") };
+            let mut control = Control { priority, ..Control::new(reclaimer, 0, ZoneKind::Normal, "GFP_KERNEL") };
             let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 32);
             assert_eq!(run_to_end(ctx, |ctx| batch.step(ctx, &mut control)), (0, 0));
             assert!(pages.iter().all(|&page| ctx.kernel.alloc.frames.has(page, Flag::Reclaim)));
@@ -80,8 +80,8 @@ fn dirty_pages_of_files_are_left_to_the_flusher_but_by_kswapd_in_trouble() {
         });
         (events.iter().filter(|event| event.0 == Kind::MmVmscanWriteFolio).count(), left)
     };
-    assert_eq!(written(Who::Kswapd, 9), (16, 0));
-    assert_eq!([written(Who::Kswapd, 10), written(Who::Direct, 9)], [(0, 16); 2]);
+    assert_eq!(written(Reclaimer::Kswapd, 9), (16, 0));
+    assert_eq!([written(Reclaimer::Kswapd, 10), written(Reclaimer::Direct, 9)], [(0, 16); 2]);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn kswapd_of_3_4_leaves_blocks_to_compaction() {
         })
         .0
     };
-    // There is nothing to reclaim: who looks for blocks gives the zone up, and then the order.
+    // There is nothing to reclaim: reclaim for blocks gives up the zone, and then the order.
     assert!(run("3.3").1);
     assert_eq!(run("3.4"), (Some(9), false));
 }
@@ -158,7 +158,7 @@ fn a_zone_is_shrunk_until_compaction_has_room() {
 #[test]
 fn compaction_moves_pages_to_the_end_of_the_zone() {
     let ((status, moved, has_block), _) = on("3.4", |ctx| {
-        // The first blocks come from the end of the zone, which is free again behind the pages of a file.
+        // The first blocks are from the end of the zone, which is free again behind the pages of a file.
         let (mut caller, request) = (Caller::new(0, ctx.task, Policy::Default), Request::USER.of_order(5));
         let mut end: Vec<Pfn> = Vec::new();
         while end.last().is_none_or(|&page| page > 10_000) {

@@ -13,15 +13,15 @@ pub struct Variant {
     pub costly_writes: bool,
     /// How memory is reclaimed for a block.
     pub blocks: Blocks,
-    /// Who writes dirty pages of files.
+    /// Reclaimers that write dirty pages of files.
     pub dirty_files: DirtyFiles,
     /// A batch with many pages under writeback makes its reclaimer wait (3.2 and later).
     pub throttles_batch: bool,
     /// When kswapd has done enough.
     pub balanced: Balanced,
-    /// kswapd looks for single pages where compaction could work, and compacts before it sleeps (3.4).
+    /// kswapd reclaims for single pages where compaction could work, and compacts before it sleeps (3.4).
     pub kswapd_order_zero: bool,
-    /// kswapd is asked for, and told of, only while it sleeps (2.6.38 and later).
+    /// kswapd is woken, with an event, only while it sleeps (2.6.38 and later).
     pub wakes_sleepers: bool,
     /// Tasks compact for every order above 0, not only for costly ones, and after a reclaim wait for pages.
     pub compacts_any_order: bool,
@@ -29,13 +29,13 @@ pub struct Variant {
     pub ages_without_swap: bool,
     /// Scans of less than a batch are saved up (before 3.0).
     pub saves_scans: bool,
-    /// What references of a page mean.
+    /// Effect of references of a page.
     pub references: References,
     /// A task gives up when kswapd has given all its zones up (2.6.39 and later), not when it finds them hopeless itself.
     pub trusts_kswapd: bool,
     /// How much of a cache is scanned.
     pub slabs: Slabs,
-    /// What `isolate_mode` of the event says.
+    /// Values of `isolate_mode` in the event.
     pub isolate_modes: IsolateModes,
 }
 
@@ -73,10 +73,10 @@ pub enum Waits {
     IfZone,
 }
 
-/// What the search for neighbours does at one that it cannot take.
+/// Behaviour of lumpy reclaim at a neighbour that cannot be isolated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
-    /// It goes on behind it: 2.6.36.
+    /// It is skipped: 2.6.36.
     PassOver,
     /// It gives the block up: late 2010 to 3.3.
     GiveUp,
@@ -84,7 +84,7 @@ pub enum Neighbours {
     Left,
 }
 
-/// When a batch is gone through for the second time.
+/// Conditions of the second pass over a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPass {
     /// Whenever not all of it is free, after a wait for congestion: 2.6.36.
@@ -107,7 +107,7 @@ pub enum Blocks {
     Compaction,
 }
 
-/// Who writes dirty pages of files from reclaim.
+/// Reclaimers that write dirty pages of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirtyFiles {
     /// Every reclaimer: 2010.
@@ -119,17 +119,17 @@ pub enum DirtyFiles {
 /// When a node is balanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balanced {
-    /// All zones are above their high marks; what has eight times as much is left alone: 2010.
+    /// All zones are above their high marks; a zone with eight times as much is skipped: 2010.
     AllZones,
-    /// For orders above 0 zones with a quarter of the pages are. What exceeds the mark by a hundredth of the zone is left
-    /// alone (2.6.39 and later).
+    /// For orders above 0 zones with a quarter of the pages are. A zone that exceeds the mark by a hundredth of its
+    /// pages is skipped (2.6.39 and later).
     Quarter,
 }
 
-/// What references of a page mean.
+/// Effect of references of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum References {
-    /// A page that was used once stays, and goes next time if it is clean: 2010.
+    /// A page that was referenced once stays, and is freed next time if it is clean: 2010.
     Pre3_3,
     /// One of an executable file becomes active at once, and anonymous memory does not have to be clean: 3.3.
     Since3_3,
@@ -138,13 +138,13 @@ pub enum References {
 /// How much of a cache is scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slabs {
-    /// What is left over adds up, and nothing is told: to 3.0.
+    /// Deferred scans add up, without events: to 3.0.
     WindUp,
-    /// What is left over is scanned slowly, with events: 3.1 to 3.11.
+    /// Deferred scans are done slowly, with events: 3.1 to 3.11.
     Bounded,
 }
 
-/// What `isolate_mode` of the event says.
+/// Values of `isolate_mode` in the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IsolateModes {
     /// Inactive 0, active 1, both 2: to 3.1.

@@ -20,7 +20,7 @@ use crate::probe::Task;
 use crate::time::{Ns, PS_PER_NS, Ps};
 use crate::vmstat::NodeItem;
 
-/// What ext4 remembers of a page: an object of 104 bytes, 39 of which share a page.
+/// Buffer head of ext4: an object of 104 bytes, 39 of which share a page.
 pub(crate) const BUFFERS: SlabShape = SlabShape { usual: (BUFFER, 39), small: (BUFFER, 39), kept: 5 };
 const BUFFER: Request = Request {
     migratetype: Migratetype::Reclaimable,
@@ -68,7 +68,7 @@ impl AccessState {
         true
     }
 
-    /// The same through a mapping, where a page that reclaim wanted is wanted no more.
+    /// The same through a mapping; it clears `PG_reclaim`.
     pub(crate) fn dirty_mapped(&mut self, kernel: &mut Kernel, caller: &mut Caller, region: usize, page: u64) -> bool {
         let dirtied = self.dirty(kernel, caller, region, page);
         if let (true, Entry::Present(pfn)) = (dirtied, self.regions[region].entry(page)) {

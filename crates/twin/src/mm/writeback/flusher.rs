@@ -1,9 +1,9 @@
 //! The thread that writes dirty files: `wb_workfn`, `wb_do_writeback`, `wb_writeback`, `writeback_sb_inodes`,
 //! `writeback_chunk_size`, `wb_over_bg_thresh`, `ext4_writepages` (3.2 to 6.12).
 //!
-//! Woken, it writes all dirty pages if a reclaimer has asked for it, then expired ones, then what is above the background
-//! limit. It writes a file from where it stopped last, in chunks of half a second's bandwidth, and looks after each
-//! whether it has to go on. Not modelled: sync and other explicit works, allocation of blocks (files are written where they
+//! Woken, it writes all dirty pages if a reclaimer has requested it, then expired ones, then pages above the background
+//! limit. It writes a file from where it stopped last, in chunks of half a second's bandwidth, and checks after each
+//! whether to continue. Not modelled: sync and other explicit works, allocation of blocks (files are written where they
 //! are), dirty inodes and the file system's own blocks, integrity writes. Checked by counters of guests
 //! (docs/fidelity.md) and tests of `tests/writeback.rs`.
 
@@ -16,7 +16,7 @@ use mmtwin_event::names::WRITEBACK_REASON;
 use mmtwin_event::value::{Dev, WritebackReason};
 use mmtwin_event::vocabulary::{WritebackPagesWritten, WritebackStart, WritebackWritten};
 
-/// A chunk is a multiple of so many pages: 4 MiB (`MIN_WRITEBACK_PAGES`).
+/// A chunk is a multiple of this many pages: 4 MiB (`MIN_WRITEBACK_PAGES`).
 const CHUNK: u64 = 1024;
 /// Pages that are looked up together.
 const BATCH: u64 = 15;
@@ -26,7 +26,7 @@ const BATCH: u64 = 15;
 enum Reason {
     /// Too much is dirty.
     Background,
-    /// Reclaim meets only dirty pages.
+    /// Reclaim finds only dirty pages.
     Vmscan,
     /// It is old.
     Periodic,
@@ -49,7 +49,7 @@ impl Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Work {
     reason: Reason,
-    /// Pages that are left of what it wants.
+    /// Pages still to write.
     left: u64,
     /// Written, and before this turn; there was none yet if that is more than can be.
     wrote: u64,
@@ -74,10 +74,10 @@ struct Chunk {
     inode: Inode,
     size: u64,
     left: u64,
-    /// Next page to look at, and the end.
+    /// Next page to check, and the end.
     at: u64,
     end: u64,
-    /// It has begun with the first page, or gone back to it.
+    /// It has begun with the first page, or returned to it.
     cycled: bool,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Flusher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Asleep,
-    /// Which work it looks for next.
+    /// Next kind of work to check.
     Look(Reason),
     Work(Work),
     Chunk(Work, Chunk),
@@ -105,7 +105,7 @@ impl Flusher {
         Flusher { stage: Stage::Asleep, wrote: 0 }
     }
 
-    /// Goes on. `Done`: it sleeps until it is woken.
+    /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match self.stage {
             Stage::Asleep => {
@@ -163,11 +163,11 @@ impl Flusher {
         Poll::Done(())
     }
 
-    /// A work goes on with the next file, or ends.
+    /// A work continues with the next file, or ends.
     fn turn(&mut self, ctx: &mut TaskCtx<'_>, mut work: Work) {
         let now = ctx.now();
         let wb = &mut ctx.kernel.writeback;
-        // Files of one turn follow each other for a tenth of a second before it is asked again.
+        // Files of one turn follow each other for a tenth of a second before the limits are checked again.
         let same = work.wrote > work.before && wb.inodes.has_next() && now < work.turn + 100_000_000 && work.left > 0;
         if !same {
             if work.turn > 0 && work.wrote > 0 {

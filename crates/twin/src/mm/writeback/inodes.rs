@@ -14,7 +14,7 @@ pub(crate) struct Inode {
     pub since: Ns,
 }
 
-/// Lists of files, whose turn is next first.
+/// Lists of files, the next one first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inodes {
     /// Dirty, the oldest first.
@@ -25,13 +25,13 @@ pub(crate) struct Inodes {
     more: VecDeque<Inode>,
 }
 
-/// What is left of a file when its turn is over.
+/// State of a file at the end of its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     Nothing,
     /// Its chunk was used up.
     More,
-    /// What is dirty could not be written.
+    /// Its dirty pages could not be written.
     IsolatedPages,
 }
 
@@ -65,7 +65,7 @@ impl Inodes {
         self.io.pop_front()
     }
 
-    /// True if the work has another file to write before it looks whether it goes on.
+    /// True if the work has another file to write before it checks whether to continue.
     pub(super) fn has_next(&self) -> bool {
         !self.io.is_empty()
     }

@@ -1,6 +1,6 @@
-//! Writing dirty pages of files back: `mm/page-writeback.c`, `fs/fs-writeback.c`. Reference is 6.1.
+//! Writeback of dirty pages of files: `mm/page-writeback.c`, `fs/fs-writeback.c`. Reference is 6.1.
 //!
-//! | what | file |
+//! | subject | file |
 //! |---|---|
 //! | how much may be dirty | [`dirty_limits`] |
 //! | how fast the disk writes and tasks may dirty | [`rate`], [`position`] |
@@ -10,8 +10,8 @@
 //! | the thread that writes them | [`flusher`] |
 //! | a request to the disk, the memory that it takes, and its end | [`request`] |
 //!
-//! There is one disk below all files, with one flusher. It is a thread that goes on from page to page, as kswapd does
-//! from batch to batch; the engine wakes it ([`Writeback::wake`]).
+//! There is one disk below all files, with one flusher. It is a thread that advances page by page, as kswapd does batch
+//! by batch; the engine wakes it ([`Writeback::wake`]).
 
 pub(crate) mod dirty;
 mod flusher;
@@ -49,13 +49,13 @@ pub struct Rules {
     pub limits: Limits,
     /// Age from which on pages are written anyway (`vm.dirty_expire_centisecs`).
     pub expire: Ns,
-    /// How often that is looked for (`vm.dirty_writeback_centisecs`); 0: never.
+    /// Interval of these checks (`vm.dirty_writeback_centisecs`); 0: never.
     pub interval: Ns,
     /// `vm.laptop_mode`.
     pub laptop_mode: bool,
     /// Periodic writing leaves files alone that are not old, even those that other works have begun (6.10 and later).
     pub only_expired: bool,
-    /// Writes end on whatever CPU has room, not on the one where the first one did: a delayed disk has a thread for that from
+    /// Writes end on any free CPU, not on the one where the first one did: a delayed disk has a thread for that from
     /// 6.7 on, before a bound worker.
     pub ends_anywhere: bool,
     /// Ticks per second.
@@ -82,12 +82,12 @@ pub(crate) enum Wake {
     At(Ns),
 }
 
-/// What the kernel knows of writing back.
+/// Writeback state of the kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Writeback {
     pub rules: Rules,
     pub(crate) rate: Rate,
-    /// Pages that a CPU may dirty until its task looks, and what each has.
+    /// Pages that a CPU may dirty before its task checks the limits, and the count of each.
     ratelimit_pages: u64,
     by_cpu: Vec<u64>,
     /// Writers are above the hard limit.
@@ -99,14 +99,14 @@ pub(crate) struct Writeback {
     inodes: Inodes,
     /// All that is dirty is to be written (`WB_start_all`).
     start_all: bool,
-    /// Pages that tasks that reclaim want to have written (before 4.15).
+    /// Pages whose writeback tasks in reclaim have requested (before 4.15).
     asked: u64,
     /// The flusher is at work, and was woken meanwhile.
     running: bool,
     again: bool,
     /// When a later wake-up is due; `None`: none is set.
     pub timer: Option<Ns>,
-    /// When it last looked for old pages.
+    /// Time of its last check for old pages.
     last_old: Ns,
     /// To be done ([`Effects`](super::effects::Effects)): wake the flusher, tasks that have been given a file's lock, write
     /// the journal.
@@ -143,7 +143,7 @@ impl Writeback {
         }
     }
 
-    /// The flusher is wanted (`wb_wakeup`).
+    /// Wakes the flusher (`wb_wakeup`).
     fn wake_now(&mut self) {
         if self.running {
             self.again = true;
@@ -152,7 +152,7 @@ impl Writeback {
         }
     }
 
-    /// The flusher is wanted after a while (`wb_wakeup_delayed`).
+    /// Wakes the flusher after a delay (`wb_wakeup_delayed`).
     fn wake_later(&mut self, now: Ns) {
         if !self.inodes.is_empty() && self.rules.interval > 0 && self.timer.is_none() && self.wake.is_none() {
             let at = now + self.rules.interval;
@@ -160,7 +160,7 @@ impl Writeback {
         }
     }
 
-    /// A later wake-up's time has come; true if it was not brought forward.
+    /// A delayed wakeup is due; true if it was not moved forward.
     pub(crate) fn timer_is_due(&mut self, at: Ns) -> bool {
         self.timer.take_if(|due| *due == at).is_some()
     }
@@ -180,7 +180,7 @@ impl Writeback {
         self.wake.is_some() || !self.granted.is_empty() || self.commit_at.is_some()
     }
 
-    /// All dirty pages are to be written, for a reclaimer that met dirty pages (`wakeup_flusher_threads`).
+    /// Writes all dirty pages, for a reclaimer that found dirty pages (`wakeup_flusher_threads`).
     pub(crate) fn write_all(&mut self) {
         if !self.inodes.is_empty() && !self.start_all {
             self.start_all = true;
@@ -211,7 +211,7 @@ impl Writeback {
         self.inodes.remove(region);
     }
 
-    /// Pages are no longer dirty: they are being written, or gone.
+    /// Pages are no longer dirty: they are under writeback, or removed.
     pub(crate) fn pages_cleaned(&mut self, pages: u64) {
         self.dirty_now -= pages;
     }

@@ -1,11 +1,11 @@
-//! How much faster or slower than its rate a writer goes, by how far the dirty pages are from where they should be, and
-//! how long it pauses: `pos_ratio_polynom`, `wb_position_ratio`, `wb_max_pause`, `wb_min_pause` (3.2 to 6.12).
+//! Position control of writers: factor on their rate by the distance of the dirty pages from the set point, and length
+//! of their pauses: `pos_ratio_polynom`, `wb_position_ratio`, `wb_max_pause`, `wb_min_pause` (3.2 to 6.12).
 //!
 //! Not modelled: disks with a limit of their own (`strictlimit`). Checked by tests of the curve here.
 
 use super::rate::{ONE, State};
 
-/// Pages between two looks of a fast writer: 128 KiB (`DIRTY_POLL_THRESH`).
+/// Pages between two checks of a fast writer: 128 KiB (`DIRTY_POLL_THRESH`).
 const POLL: u64 = 32;
 
 /// The ratio, [`ONE`] at the set point halfway between free run and the limit; 0 at the limit.
@@ -37,20 +37,20 @@ pub(super) fn ratio(state: &State, bandwidth: u64) -> u64 {
 
 /// 1 + ((setpoint - dirty) / (limit - setpoint))^3, within 0 and 2.
 fn polynomial(setpoint: u64, dirty: u64, limit: u64) -> u64 {
-    // Wide enough for the cube where the limits are far apart and the set point is near its own.
+    // Wide enough for the cube when the limits are far apart and the set point is near the limit of the device.
     let one = i128::from(ONE);
     let x = (i128::from(setpoint) - i128::from(dirty)) * one / (i128::from(limit.saturating_sub(setpoint)) | 1);
     let cube = (((x * x) >> one.ilog2()) * x) >> one.ilog2();
     (cube + one).clamp(0, 2 * one) as u64
 }
 
-/// Longest pause in ticks: what the disk needs for an eighth of what is dirty, at most 200 ms.
+/// Longest pause in ticks: time of the disk for an eighth of the dirty pages, at most 200 ms.
 pub(super) fn longest_pause(dirty: u64, bandwidth: u64, hz: u64) -> u64 {
     let ticks = dirty / (1 + bandwidth / (1 + hz / 8).next_power_of_two());
     (ticks + 1).min((hz / 5).max(1))
 }
 
-/// Shortest pause in ticks, and how many pages a writer dirties between two looks.
+/// Shortest pause in ticks, and pages that a writer dirties between two checks.
 pub(super) fn shortest_pause(longest: u64, (of_task, ratelimit): (u64, u64), bandwidth: u64, hz: u64) -> (u64, u64) {
     let per_tick = hz.next_power_of_two();
     let mut ticks = (hz / 100).max(1);
@@ -92,7 +92,7 @@ mod tests {
         assert!(ratios.is_sorted_by(|a, b| a >= b), "{ratios:?}");
         assert!(ratio(&state(17_500), 5000).abs_diff(ONE) < 2);
         assert_eq!(ratio(&state(20_000), 5000), 0);
-        // With little dirty the disk must get more to do.
+        // With few dirty pages the disk must have more to write.
         assert!(ratio(&state(2000), 5000) > 8 * ONE);
     }
 
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!((longest_pause(10_000, 5000, 250), longest_pause(100, 5000, 250)), (50, 1));
         // One task at the disk's pace: 10 ms hold 40 pages, so half of that is enough to pause for.
         assert_eq!(shortest_pause(50, (5000, 5000), 5000, 250), (2, 39));
-        // A slow one looks every 32 pages and pauses when they are due.
+        // A slow one checks every 32 pages and pauses when they are due.
         assert_eq!(shortest_pause(50, (500, 500), 5000, 250), (9, 32));
     }
 }

@@ -1,9 +1,9 @@
-//! How fast the disk writes, and how fast those who write to it may dirty pages: `wb_update_write_bandwidth`,
+//! Write bandwidth of the disk, and the rate at which its writers may dirty pages: `wb_update_write_bandwidth`,
 //! `wb_update_dirty_ratelimit`, `domain_update_dirty_limit`, `wb_calc_thresh`, `fprop_fraction_percpu` (3.2 to 6.12).
 //!
-//! Everything is brought up to date at most every 200 ms. There is one disk, so its share of all writing is nothing
-//! before any of its writes has ended of late, and everything after. Not modelled: several disks, and what is written
-//! by others than the flusher and reclaim. Checked by tests of the arithmetic here.
+//! All estimates are updated at most every 200 ms. There is one disk, so its share of all writing is 0 before any of
+//! its recent writes has ended, and 1 afterwards. Not modelled: several disks, and writes by others than the flusher
+//! and reclaim. Checked by tests of the arithmetic here.
 
 use super::Thresholds;
 
@@ -12,7 +12,7 @@ const FIRST_BANDWIDTH: u64 = 100 << 8;
 /// Fixed point of ratios.
 pub(super) const ONE: u64 = 1 << 10;
 
-/// What is dirty and what may be, as one look sees it (`struct dirty_throttle_control`).
+/// Dirty pages and limits at one check (`struct dirty_throttle_control`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub thresholds: Thresholds,
@@ -24,7 +24,7 @@ pub(crate) struct State {
     pub of_disk: u64,
 }
 
-/// What is known of the disk (`struct bdi_writeback`, `struct wb_domain`).
+/// State of the disk (`struct bdi_writeback`, `struct wb_domain`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     /// Pages per second: measured, and smoothed once more.
@@ -99,8 +99,8 @@ impl Rate {
         }
     }
 
-    /// Brings everything up to date at a tick. `dirtied` and `written` are counted since the beginning; `position`
-    /// is given when a writer asks, whose rate depends on it.
+    /// Updates all estimates at a tick. `dirtied` and `written` are counted since the start; `position` is set for a
+    /// writer, whose rate depends on it.
     pub(super) fn update(
         &mut self,
         now: u64,
@@ -154,7 +154,7 @@ impl Rate {
         let setpoint = (state.thresholds.freerun() + state.limit) / 2;
         let dirty_rate = dirtied.saturating_sub(self.dirtied) * hz / elapsed;
         let of_task = ((self.ratelimit * position) >> ONE.ilog2()) + 1;
-        // What each of the tasks would have to do for all of them to dirty as fast as the disk writes.
+        // Rate of each task at which all of them together dirty as fast as the disk writes.
         let balanced = (of_task * self.average / (dirty_rate | 1)).min(self.average);
         let wanted = if state.dirty < setpoint {
             self.balanced.min(balanced).min(of_task).max(self.ratelimit)
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_come_to_dirty_as_fast_as_the_disk_writes() {
+    fn tasks_converge_to_the_write_bandwidth_of_the_disk() {
         let mut rate = Rate { average: 5000, bandwidth: 5000, ..Rate::new() };
         let thresholds = Thresholds { background: 10_000, hard: 20_000 };
         let mut state = State { thresholds, dirty: 15_000, limit: 20_000, of_disk: 20_000 };

@@ -2,10 +2,10 @@
 //! `bio_alloc`, `end_page_writeback`, `folio_rotate_reclaimable` (5.16 to 6.12, ext4).
 //!
 //! A request of a file system has room for 256 pages, a page of memory of its own (`biovec-max`), taken eight at a time
-//! where a block of eight is free. It ends when the disk is done and the CPU has got to it: interrupts and the copying
-//! of emulated disks are work of a thread ([`BioEndIo`]), for which pages wait while their CPU is busy. Not modelled: what else
-//! requests and their layers take, merging of requests, blocks that CPUs keep for themselves. Checked by a test here, and with the
-//! memory that guests had in `nr_slab_unreclaimable` while they wrote.
+//! where a block of eight is free. It ends when the disk is done and the CPU has processed it: interrupts and the
+//! copying of emulated disks are work of a thread ([`BioEndIo`]), for which pages wait while their CPU is busy. Not
+//! modelled: other memory of requests and their layers, merging of requests, blocks that CPUs keep for themselves.
+//! Checked by a test here, and with the memory that guests had in `nr_slab_unreclaimable` while they wrote.
 
 use crate::frame::Pfn;
 use crate::hw::Queue;
@@ -40,7 +40,7 @@ const SINGLE: Allocation = Allocation { order: 0, ..BLOCK };
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub pages: Vec<Pfn>,
-    /// Block that its memory is part of, and that of what goes with it; `None`: of a reserve.
+    /// Blocks of its memory and of its companion objects; `None`: from a reserve.
     memory: Option<Pfn>,
     rest: Option<Pfn>,
     /// Blocks of the journal.
@@ -51,7 +51,7 @@ pub(crate) struct Request {
     held_up: Option<Ps>,
 }
 
-/// What the machine says of requests; each is above 0.
+/// Properties of requests on this machine; each is above 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestLimits {
     /// Requests of which the queue of the disk of files is full.
@@ -62,7 +62,7 @@ pub(crate) struct RequestLimits {
     pub journal_blocks: u64,
 }
 
-/// Where a request goes, and `held_up` as of [`Request`].
+/// Place of a request, and `held_up` as in [`Request`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination {
     pub place: u64,
@@ -77,10 +77,10 @@ pub(crate) struct Requests {
     /// Which request a page is part of.
     of_page: BTreeMap<Pfn, u64>,
     next: u64,
-    /// Where their memory is, and that of what goes with them.
+    /// Blocks of their memory, and of their companion objects.
     slab: Slab,
     rest: Slab,
-    /// What the disk is done with.
+    /// Requests that the disk has ended.
     done: VecDeque<u64>,
     /// Of swap's disk, and that of files.
     queues: [Queue; 2],
@@ -88,7 +88,7 @@ pub(crate) struct Requests {
 }
 
 impl Default for Requests {
-    /// None of a disk whose queue is as long as usual.
+    /// None for a disk with a queue of usual length.
     fn default() -> Requests {
         Requests::new(RequestLimits { queue_depth: Queue::ROOM, bios_per_page: 1, journal_blocks: 1 })
     }
@@ -170,13 +170,13 @@ impl Requests {
         self.all.get(&number).map(|request| request.on_disk)
     }
 
-    /// By how much a request is late, now that its disk's have been held up for so long in all.
+    /// Delay of a request, from the total delay of its disk.
     pub(crate) fn late_by(&mut self, number: u64, held_up: Ps) -> Ps {
         let known = self.all.get_mut(&number).and_then(|request| request.held_up.as_mut());
         known.map_or(0, |known| held_up - std::mem::replace(known, held_up))
     }
 
-    /// A page is gone, whatever request it is part of.
+    /// A page was removed, in any request.
     pub(crate) fn forget(&mut self, page: Pfn) {
         if let Some(request) = self.of_page.remove(&page).and_then(|number| self.all.get_mut(&number)) {
             request.pages.retain(|&of| of != page);

@@ -1,8 +1,9 @@
-//! Slowing writers down: `balance_dirty_pages_ratelimited`, `balance_dirty_pages`, `dirty_poll_interval` (3.2 to 6.12).
+//! Throttling of writers: `balance_dirty_pages_ratelimited`, `balance_dirty_pages`, `dirty_poll_interval` (3.2 to
+//! 6.12).
 //!
-//! A task looks at the limits when it has dirtied some pages. Above the background limit it wakes the flusher; above
-//! free run it pauses for as long as its pages take at the rate that it is granted. Not modelled: limits of cgroups,
-//! asynchronous writers, what a task leaves to be paid by the next when it ends. Checked by tests here and of
+//! A task checks the limits when it has dirtied some pages. Above the background limit it wakes the flusher; above free
+//! run it pauses for the time of its pages at its task rate limit. Not modelled: limits of cgroups, asynchronous
+//! writers, pages that an exiting task leaves to others (`dirty_throttle_leaks`). Checked by tests here and of
 //! `tests/writeback.rs`.
 
 use super::rate::{ONE, State};
@@ -13,17 +14,17 @@ use crate::probe::Task;
 use crate::time::Ns;
 use mmtwin_event::vocabulary::BalanceDirtyPages;
 
-/// Pages between two looks of a task while a limit is exceeded: 32 KiB.
+/// Pages between two checks of a task while a limit is exceeded: 32 KiB.
 const FEW: u64 = 8;
 
-/// What a look came to, in ticks.
+/// Result of a check, in ticks.
 struct Pause {
     /// 0 and less: none.
     ticks: i64,
     period: u64,
     /// Pages per second that it is granted.
     of_task: u64,
-    /// Pages that it may dirty until its next look.
+    /// Pages that it may dirty until its next check.
     pages: u64,
 }
 
@@ -42,7 +43,7 @@ impl Kernel {
         if writer.dirtied < limit { None } else { self.look(cpu, task, writer) }
     }
 
-    /// A task that may have paused goes on, or pauses again.
+    /// A task that may have paused continues, or pauses again.
     #[inline]
     pub(crate) fn go_on_writing(&mut self, cpu: u32, task: Task, writer: &mut TaskDirty) -> Option<Ns> {
         if std::mem::take(&mut writer.again) { self.look(cpu, task, writer) } else { None }
@@ -55,7 +56,7 @@ impl Kernel {
         let pause = self.writeback.look(writer, now, &state)?;
         self.note_look(cpu, task, writer, &state, &pause);
         if pause.ticks <= 0 {
-            // It has been slow enough by itself; what is left is remembered, but not for more than a second.
+            // It was slow enough by itself; the rest is carried over, up to a second.
             if pause.ticks < -(self.writeback.rules.hz as i64) {
                 (writer.dirty_paused_when, writer.dirtied) = (now, 0);
             } else if pause.period > 0 {
@@ -66,14 +67,14 @@ impl Kernel {
             return None;
         }
         let until = now + pause.ticks as u64;
-        // Whoever is granted nothing looks again afterwards, for the same pages.
+        // A writer with a rate of 0 checks again afterwards, for the same pages.
         let again = pause.of_task == 0;
         let dirtied = if again { writer.dirtied } else { 0 };
         *writer = TaskDirty { dirtied, nr_dirtied_pause: pause.pages, dirty_paused_when: until, again };
         Some(until * jiffy)
     }
 
-    /// What is dirty and what may be.
+    /// Dirty pages and limits.
     pub(super) fn dirty_state(&mut self, now: u64) -> State {
         let thresholds = self.thresholds();
         let limit = self.writeback.rate.hard(thresholds);
@@ -111,7 +112,7 @@ impl Kernel {
 }
 
 impl Writeback {
-    /// A writer looks at a tick: how long it has to pause, if it has to.
+    /// Check of a writer at a tick: length of its pause, if any.
     fn look(&mut self, writer: &mut TaskDirty, now: u64, state: &State) -> Option<Pause> {
         let (background, freerun) = (state.thresholds.background, state.thresholds.freerun());
         if !self.rules.laptop_mode && self.dirty_now > background && !self.running {
@@ -150,7 +151,7 @@ impl Writeback {
     }
 }
 
-/// Pages that a writer may dirty between two looks while it is free (`dirty_poll_interval`).
+/// Pages that a writer may dirty between two checks below the free-run ceiling (`dirty_poll_interval`).
 fn poll_interval(dirty: u64, hard: u64) -> u64 {
     if hard > dirty { 1 << ((hard - dirty).ilog2() >> 1) } else { 1 }
 }
@@ -171,7 +172,7 @@ mod tests {
         let mut writer = TaskDirty { dirtied: 100, ..TaskDirty::default() };
         wb.dirty_now = 9000;
         assert!(wb.look(&mut writer, 1000, &state(12_000)).is_none() && !wb.wants_wake());
-        // 8000 pages are left: its next look is after the root of the power of two below.
+        // 8000 pages are left: its next check is after the root of the power of two below.
         assert_eq!((writer.nr_dirtied_pause, writer.dirtied), (64, 0));
         wb.dirty_now = 10_001;
         assert!(wb.look(&mut writer, 1000, &state(12_000)).is_none() && wb.wants_wake());

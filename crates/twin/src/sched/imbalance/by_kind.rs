@@ -107,7 +107,7 @@ mod tests {
     const NODES: Shape = Shape { numa: true, percent: 117 };
     const CPUS: Shape = Shape { numa: false, percent: 117 };
 
-    /// A node of two CPUs with so many tasks.
+    /// A node of two CPUs with this many tasks.
     fn node(running: i64) -> Group {
         Group { running, cpus: 2, idle: (2 - running).max(0), numa: running, preferred: running }
     }

@@ -1,8 +1,8 @@
-//! How uneven load is by load alone: `find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`; 4.17, and with
-//! `early` 3.13 to 3.16.
+//! Imbalance by load alone: `find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`; 4.17, and with `early`
+//! 3.13 to 3.16.
 //!
-//! The early kernels pull from a group only if it has more tasks than CPUs, and only a newly idle CPU pulls whatever the
-//! averages say. Not modelled: averages over ticks (`cpu_load`), 3.17 to 4.13 as a generation of its own.
+//! The early kernels pull from a group only if it has more tasks than CPUs, and only a newly idle CPU pulls regardless
+//! of the averages. Not modelled: averages over ticks (`cpu_load`), 3.17 to 4.13 as a generation of its own.
 
 use super::{CpuIdle, Group, Imbalance, LOAD, Shape, average};
 
@@ -73,7 +73,7 @@ fn calculate_imbalance(local: &Group, busiest: &Group, average: i64, both: bool)
     if imbalance >= LOAD { imbalance } else { fix_small_imbalance(local, busiest, imbalance) }
 }
 
-/// A task all the same, where that makes the groups more even or does more work.
+/// A task nevertheless, if that balances the groups better or does more work.
 fn fix_small_imbalance(local: &Group, busiest: &Group, imbalance: i64) -> i64 {
     let task = LOAD * LOAD / busiest.capacity().max(1);
     let times = if local.running == 0 { 2 } else { 1 };
@@ -91,7 +91,7 @@ fn fix_small_imbalance(local: &Group, busiest: &Group, imbalance: i64) -> i64 {
 mod tests {
     use super::*;
 
-    /// A node of four CPUs with so many tasks.
+    /// A node of four CPUs with this many tasks.
     fn node(running: i64) -> Group {
         Group { running, cpus: 4, idle: (4 - running).max(0), numa: 0, preferred: 0 }
     }

@@ -15,7 +15,7 @@ use mmtwin_scenario::kernel::BusiestGroup;
 /// Load of a runnable task, and capacity of a CPU.
 pub(super) const LOAD: i64 = 1024;
 
-/// What the tasks of a group are to NUMA balancing, as far as all of them are it.
+/// Class of a group's tasks for NUMA balancing, if all of them have it (`enum fbq_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fbq {
     /// Some have no preferred node.
@@ -37,7 +37,7 @@ pub(super) struct Group {
     pub preferred: i64,
 }
 
-/// What a CPU does that balances.
+/// State of the balancing CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CpuIdle {
     Not,
@@ -45,7 +45,7 @@ pub(super) enum CpuIdle {
     Newly,
 }
 
-/// What is to be moved.
+/// An imbalance, by its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Imbalance {
     Load(i64),
@@ -61,8 +61,8 @@ pub(super) struct Shape {
     pub percent: i64,
 }
 
-/// The group to pull from and what is to be pulled, for a CPU of the first group; the others follow in the order in
-/// which they are looked at.
+/// The group to pull from and the imbalance, for a CPU of the first group; the others follow in the order of the
+/// search.
 pub(super) fn find_busiest_group(
     groups: &[Group],
     shape: Shape,

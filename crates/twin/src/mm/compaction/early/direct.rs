@@ -24,7 +24,7 @@ impl Direct {
         Direct { request, sync, zones, next: 0, pass: None, result: Status::Skipped }
     }
 
-    /// Goes on; at the end, what came of it.
+    /// Continues; at the end, the result.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         let order = self.request.order;
         let Some(pass) = &mut self.pass else {
@@ -46,7 +46,7 @@ impl Direct {
         Poll::On
     }
 
-    /// What it has freed may lie on its CPU's lists.
+    /// Pages that it has freed may be on the lists of its CPU.
     fn end(&self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if self.result != Status::Skipped {
             ctx.kernel.drain_pages(ctx.cpu);

@@ -1,9 +1,10 @@
 //! Compaction before 3.7 (2.6.36 to 3.5).
 //!
-//! Every run begins at the ends of its zone and forgets where others have been ([`pass`]). It needs single pages above the
-//! low mark, and ends when the zone has a block above it. A task does so for itself when it finds no block ([`direct`]), and
-//! from 3.4 on kswapd before it sleeps ([`node`]). After failures compaction is deferred ([`crate::mm::compaction::defer`]), before 3.4 for all
-//! orders. Not modelled: waiting for too many isolated pages. Checked by tests here and by `tests/historic_reclaim.rs`.
+//! Every run begins at the ends of its zone, not where earlier ones stopped ([`pass`]). It needs single pages above the
+//! low mark, and ends when the zone has a block above it. A task compacts for itself when it finds no block
+//! ([`direct`]), and from 3.4 on kswapd before it sleeps ([`node`]). After failures compaction is deferred
+//! ([`crate::mm::compaction::defer`]), before 3.4 for all orders. Not modelled: waiting for too many isolated pages.
+//! Checked by tests here and by `tests/historic_reclaim.rs`.
 
 mod direct;
 mod node;
@@ -33,7 +34,7 @@ impl Kernel {
         }
     }
 
-    /// A zone is above a mark, whoever asks.
+    /// A zone is above a mark, for any caller.
     fn early_above(&self, zone: usize, order: u32, mark: u64) -> bool {
         let free = self.stat.plain(zone, ZoneItem::FreePages);
         self.alloc.zones[zone].watermark_ok(order, mark, free, ZoneKind::Dma, Default::default())

@@ -8,7 +8,7 @@ use crate::mm::vmscan::{Poll, TaskCtx};
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     order: u32,
-    /// Zones that are left, the last one first, and the one whose turn it is.
+    /// Remaining zones, the last one first, and the current one.
     zones: Vec<usize>,
     current: Option<usize>,
     pass: Option<Pass>,
@@ -22,7 +22,7 @@ impl Node {
         Node { order, zones, current: None, pass: None }
     }
 
-    /// Goes on.
+    /// Continues.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         if let Some(pass) = &mut self.pass {
             return match pass.step(ctx) {

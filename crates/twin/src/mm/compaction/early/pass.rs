@@ -1,7 +1,8 @@
 //! Compacting a zone: `compact_zone`, `compact_finished`, `isolate_migratepages`, `isolate_freepages`, `split_free_page`.
 //!
-//! Pages of processes are taken in batches, free pages by pageblocks, the first of which is looked at again next time. Who
-//! does not wait keeps to movable pageblocks. In 2010 everybody waits for pages that are being written. Checked by tests of [`super`].
+//! Pages of processes are taken in batches, free pages by pageblocks, the first of which is scanned again next time.
+//! Asynchronous compaction scans only movable pageblocks. In 2010 all compaction waits for pages under writeback.
+//! Checked by tests of [`super`].
 
 use crate::frame::{Flag, Migratetype, Pfn, State};
 use crate::mm::compaction::Status;
@@ -42,7 +43,7 @@ impl Pass {
         Pass { zone, order, migratetype, sync, begun, block, migrate_pfn, free_pfn, end, free, late, others, moved }
     }
 
-    /// Goes on by a batch of pages.
+    /// Continues by a batch of pages.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if !self.begun {
             match ctx.kernel.early_suitable(self.zone, self.order) {
