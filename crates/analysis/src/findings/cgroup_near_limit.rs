@@ -26,7 +26,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let (hits, limit, part, cgroup) = near.max_by_key(|(hits, ..)| *hits)?;
     let mut sentence = format!(
         "cgroup {} used {} of its limit of {}, which it hit {} times",
-        cgroup.key,
+        cgroup.name(),
         percent(part),
         size(limit),
         count(hits)

@@ -22,7 +22,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let (_, limit, peak, part, cgroup) = unused.max_by_key(|(unused, ..)| *unused)?;
     let sentence = format!(
         "cgroup {} never used more than {} of its limit of {} ({})",
-        cgroup.key,
+        cgroup.name(),
         size(peak),
         size(limit),
         percent(part)

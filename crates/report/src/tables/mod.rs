@@ -7,6 +7,7 @@ use mmtwin_event::Kind;
 
 pub mod alloc;
 pub mod calls;
+mod cgroups;
 pub mod compaction;
 pub mod counts;
 pub mod cross_check;
@@ -56,6 +57,7 @@ pub fn subject_tables(analysis: &Analysis) -> Vec<Table> {
     tables.extend(alloc::tables(analysis));
     tables.extend(vmalloc::tables(analysis));
     tables.extend(calls::tables(analysis));
+    tables.push(cgroups::table(analysis));
     tables.extend(counts::tables(analysis));
     tables.extend([losses::table(analysis), invariants::table(analysis)]);
     tables
