@@ -41,7 +41,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let hit = at_its_limit(a);
     let of_tasks = most_hits_of_tasks(a);
     let (mut sentence, table) = match &hit {
-        Some(hit) => (format!("{} hit its limit: {reclaims} reclaims", hit.words()), "cgroup"),
+        Some(hit) => (format!("{} hit its limit: {reclaims} reclaims", hit.words()), "cgroups"),
         None => match &of_tasks {
             Some(path) => (format!("tasks of cgroup {} hit a limit {reclaims} times", short(path)), "reclaim"),
             None => (format!("a cgroup hit its limit {reclaims} times"), "reclaim"),
@@ -77,7 +77,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         .filter(|_| !streams)
         .and_then(|hit| Some(format!("to try a larger limit: {}", hit.try_limit(hit.limit()?.saturating_mul(2)))));
     let next = hit.is_none().then(|| match of_tasks {
-        Some(path) => format!("record with --cgroup {path} to know its limit and pressure"),
+        Some(_) => "its counters tell its limit and pressure: `mmtwin record` has them".into(),
         None => "record with --cgroup to know which, with its limit and pressure".into(),
     });
     Some(Finding {

@@ -45,7 +45,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         severity: grade(30, 60, tight, 0.0, 100.0),
         sentence,
         detail,
-        table: "cgroup",
+        table: "cgroups",
         pressure: Pressure::of(a, Some(cgroup.key)),
         fix: Some(format!("to try a larger limit: {}", cgroup.try_limit(limit.saturating_mul(2)))),
         next: Some(format!("mmtwin record -e 'vmscan:*' --cgroup {} -- COMMAND", cgroup.key)),

@@ -31,7 +31,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         key: "limit_unused",
         severity: SEVERITY,
         sentence,
-        table: "cgroup",
+        table: "cgroups",
         fix: Some(format!("to try a smaller limit: {}", cgroup.try_limit(peak / 4 * 5))),
         ..Finding::default()
     })

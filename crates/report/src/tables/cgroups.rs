@@ -4,6 +4,7 @@ use super::{column, list, seconds, text};
 use crate::model::{Cell, Na, Table};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::findings::Cgroup;
+use mmtwin_event::container::short;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ pub fn table(analysis: &Analysis) -> Table {
         let bytes = |bytes: Option<u64>| Cell::float(bytes.map(|bytes| bytes as f64 / (1 << 20) as f64));
         let row = vec![
             text(path),
-            text(mmtwin_event::container::short(path)),
+            Some(short(path)).filter(|name| name != path).map_or(Cell::Na(Na::Undefined), text),
             bytes(cgroup.and_then(|cgroup| cgroup.limit())),
             bytes(cgroup.and_then(|cgroup| cgroup.high())),
             bytes(cgroup.and_then(|cgroup| cgroup.usage())),

@@ -36,7 +36,8 @@ pub mod workload;
 
 /// The tables of reclaim, in the order of the report.
 pub fn reclaim_tables(analysis: &Analysis) -> Vec<Table> {
-    let mut tables = vec![reclaim::side_by_side(analysis), reclaim::nodes(analysis), reclaim::places(analysis)];
+    let mut tables = vec![cgroups::table(analysis), reclaim::side_by_side(analysis)];
+    tables.extend([reclaim::nodes(analysis), reclaim::places(analysis)]);
     tables.extend([reclaim::lists(analysis), latency::by_order(analysis)]);
     tables.extend(latency::histograms(analysis));
     tables.extend([process::processes(analysis), process::kswapds(analysis)]);
@@ -57,7 +58,6 @@ pub fn subject_tables(analysis: &Analysis) -> Vec<Table> {
     tables.extend(alloc::tables(analysis));
     tables.extend(vmalloc::tables(analysis));
     tables.extend(calls::tables(analysis));
-    tables.push(cgroups::table(analysis));
     tables.extend(counts::tables(analysis));
     tables.extend([losses::table(analysis), invariants::table(analysis)]);
     tables
