@@ -1,6 +1,6 @@
 //! Verbs that record, read and explain.
 
-use super::quantity::{parse_compression, parse_size, parse_stamp, parse_time};
+use super::quantity::{parse_compression, parse_end, parse_size, parse_stamp, parse_time};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -102,7 +102,7 @@ pub struct Window {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub from: Option<std::time::Duration>,
     /// Only up to this time after the start
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_end)]
     pub to: Option<std::time::Duration>,
 }
 
@@ -302,7 +302,7 @@ pub struct Convert {
     pub output: PathBuf,
     /// Format of OUT, if its name does not select it
     #[arg(long, value_enum)]
-    pub to: Option<Target>,
+    pub format: Option<Target>,
     /// Version of a trace.dat
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(6..=7))]
     pub dat_version: u8,

@@ -19,10 +19,10 @@ use std::path::Path;
 pub fn run(mut arguments: Convert) -> Result<i32, Failure> {
     let source = &reading::named_or_newest(arguments.input.take())?;
     let output = &arguments.output;
-    let target = match arguments.to {
+    let target = match arguments.format {
         Some(target) => target,
         None => target_of(output)
-            .ok_or_else(|| Failure::Usage(format!("{}: unknown output format; specify --to", output.display())))?,
+            .ok_or_else(|| Failure::Usage(format!("{}: unknown output format; specify --format", output.display())))?,
     };
     if output::same(source, output) {
         return Err(Failure::Error(format!("{}: is the input and is not overwritten", output.display())));

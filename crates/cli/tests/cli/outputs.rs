@@ -47,20 +47,20 @@ fn fifo(path: &Path) {
 #[test]
 fn devices_and_fifos_are_written_to() {
     let scratch = scratch();
-    for options in [&["--to", "text"][..], &["--to", "dat", "-f"], &["--to", "text", "-f"]] {
+    for options in [&["--format", "text"][..], &["--format", "dat", "-f"], &["--format", "text", "-f"]] {
         let run = convert(Path::new("/dev/null"), options);
         assert_eq!(run.status, 0, "{}", run.err);
         assert!(fs::metadata("/dev/null").expect("/dev/null").file_type().is_char_device());
     }
     assert!(!Path::new("/dev/null.partial").exists());
-    let expected = ok(["convert", V6, "--to", "text", "-o", "/dev/stdout"]);
+    let expected = ok(["convert", V6, "--format", "text", "-o", "/dev/stdout"]);
     assert!(expected.contains("mm_vmscan"), "{expected}");
-    assert_eq!(ok(["convert", V6, "--to", "text", "-o", "-"]), expected);
-    assert_eq!(ok(["convert", V6, "--to", "text", "-f", "-o", "/dev/fd/1"]), expected);
+    assert_eq!(ok(["convert", V6, "--format", "text", "-o", "-"]), expected);
+    assert_eq!(ok(["convert", V6, "--format", "text", "-f", "-o", "/dev/fd/1"]), expected);
     let pipe = scratch.path().join("fifo");
     fifo(&pipe);
     let reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().expect("cat");
-    assert_eq!(convert(&pipe, &["--to", "text", "-f"]).status, 0);
+    assert_eq!(convert(&pipe, &["--format", "text", "-f"]).status, 0);
     let read = reader.wait_with_output().expect("cat").stdout;
     assert_eq!(String::from_utf8(read).expect("UTF-8"), expected);
     assert!(fs::symlink_metadata(&pipe).expect("a FIFO").file_type().is_fifo());
@@ -148,8 +148,8 @@ fn places_that_cannot_be_written_are_named() {
     assert_eq!(run(&missing, &[]).status, 1);
     // A name with a slash at its end is a directory.
     let slash = PathBuf::from(format!("{}/x.txt/", scratch.path().display()));
-    assert_eq!(convert(&slash, &["--to", "text"]).status, 1);
-    assert_eq!(convert(scratch.path(), &["--to", "text", "-f"]).status, 1);
+    assert_eq!(convert(&slash, &["--format", "text"]).status, 1);
+    assert_eq!(convert(scratch.path(), &["--format", "text", "-f"]).status, 1);
     assert_eq!(record(Path::new("/"), &["-f"], &["true"]).status, 1);
     assert_eq!(record(Path::new("."), &["-f"], &["true"]).status, 1);
     // Where nothing can be made, root or not.

@@ -137,7 +137,7 @@ fn conversions() {
     transcript("convert", &["convert", &oom, "-o", "SCRATCH/out.dat"]);
     transcript("convert-skipped", &["convert", &recording("vmalloc-6.12-fgraph"), "-o", "SCRATCH/out.dat"]);
     transcript("convert-no-format", &["convert", V6, "-o", "SCRATCH/out"]);
-    transcript("convert-exists", &["convert", V6, "-o", "LICENSE-MIT", "--to", "text"]);
+    transcript("convert-exists", &["convert", V6, "-o", "LICENSE-MIT", "--format", "text"]);
     transcript("convert-no-directory", &["convert", V6, "-o", "SCRATCH/none/out.txt"]);
 }
 

@@ -146,7 +146,9 @@ impl Cgroups {
         };
         let rounds = self.rounds;
         let known = self.groups.get(&directory);
-        let again = known.is_none_or(|group| group.links != links) || (links > 2 && rounds % READ_AGAIN == 0);
+        // Some file systems do not count.
+        let again =
+            known.is_none_or(|group| group.links != links || links < 2) || (links > 2 && rounds % READ_AGAIN == 0);
         let below = if again { directories(&directory, links) } else { Vec::new() };
         let now = self.counted(&directory);
         let group = self.groups.entry(directory.clone()).or_insert_with(|| {
