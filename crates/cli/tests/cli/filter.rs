@@ -13,7 +13,7 @@ fn transcripts_of_parts() {
     transcript("filter-nothing", &["report", HOST, "--process", "redis*", "--cgroup", "/web", "--node", "3"]);
     transcript("filter-no-time", &["report", HOST, "--from", "1m"]);
     transcript("filter-times", &["report", HOST, "--from", "2s", "--to", "1s"]);
-    transcript("filter-script", &["script", HOST, "-e", "*begin", "--from", "100ms", "--to", "101ms"]);
+    transcript("filter-script", &["script", HOST, "-e", "*begin", "--from", "103ms", "--to", "105ms"]);
     transcript("filter-compare", &["compare", HOST, HOST, "--to", "100ms", "--table", "reclaim-cgroup"]);
 }
 
