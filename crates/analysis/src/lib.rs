@@ -125,6 +125,17 @@ impl Span {
 }
 
 impl Analysis {
+    /// Nanoseconds that tasks waited in reclaim, by the cgroup that they are in, as far as that is recorded.
+    pub fn waited_by_cgroup(&self) -> std::collections::BTreeMap<&str, u64> {
+        let mut waited = std::collections::BTreeMap::new();
+        for (task, process) in self.reclaimers().filter(|(_, process)| process.kswapd.is_none()) {
+            let Some(cgroup) = self.tasks.cgroup(task) else { continue };
+            let sum: &mut u64 = waited.entry(cgroup).or_default();
+            *sum = sum.saturating_add(u64::try_from(process.stalls.sum).unwrap_or(u64::MAX));
+        }
+        waited
+    }
+
     /// Says after the last event that they were a part of an input: of this stretch of time, in nanoseconds of the trace
     /// clock, in which events of these kinds happened, of whomever. Times of the whole command, and sums that only whole
     /// recordings have equal, are not known then.
@@ -157,6 +168,9 @@ impl Sink for Analysis {
 
     fn task(&mut self, task: &mmtwin_event::Task<'_>) {
         self.tasks.announce(task.pid, task.tgid, task.comm);
+        if let Some(path) = task.cgroup {
+            self.tasks.announce_cgroup(task.pid, path);
+        }
     }
 
     fn order(&self, kind: Kind) -> Order {

@@ -7,6 +7,7 @@
 
 use crate::index::Index;
 use mmtwin_event::Event;
+use std::collections::BTreeMap;
 
 /// Longest name of a task, without its NUL.
 const COMM: usize = 15;
@@ -157,6 +158,9 @@ pub struct Tasks {
     last: Vec<(i32, u32)>,
     /// By position in `by_pid`.
     threads: Vec<Thread>,
+    /// Paths of cgroups, and that of thread ids by its position.
+    cgroups: Vec<String>,
+    in_cgroup: BTreeMap<i32, u32>,
     /// The entry of those beyond [`LISTED`], once there are any, and how often one of them was looked up.
     shared: Option<u32>,
     beyond: u64,
@@ -222,6 +226,31 @@ impl Tasks {
         if tgid != 0 {
             self.list[entry as usize].tgid = tgid;
         }
+    }
+
+    /// The cgroup of a thread, as a source announces it; of several the last.
+    pub fn announce_cgroup(&mut self, pid: i32, path: &str) {
+        if self.in_cgroup.len() >= LISTED && !self.in_cgroup.contains_key(&pid) {
+            return;
+        }
+        let at = self.cgroups.iter().position(|known| known == path).unwrap_or_else(|| {
+            self.cgroups.push(path.to_string());
+            self.cgroups.len() - 1
+        });
+        self.in_cgroup.insert(pid, at as u32);
+    }
+
+    /// Path of the cgroup of a task, or else of its process; `None` if it is not recorded.
+    pub fn cgroup(&self, task: &Task) -> Option<&str> {
+        let at = self.in_cgroup.get(&task.pid).or_else(|| self.in_cgroup.get(&task.tgid))?;
+        self.cgroups.get(*at as usize).map(String::as_str)
+    }
+
+    /// The cgroup that all tasks of a name are in, as far as it is recorded.
+    pub fn cgroup_of_name(&self, name: &str) -> Option<&str> {
+        let mut cgroups = self.list.iter().filter(|task| task.name() == name).filter_map(|task| self.cgroup(task));
+        let first = cgroups.next()?;
+        cgroups.all(|other| other == first).then_some(first)
     }
 
     /// The current entry of a thread id.
@@ -322,6 +351,18 @@ mod tests {
         tasks.of(&EventBuilder::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"sh").event()).context = Context::Direct;
         let task = tasks.of(&EventBuilder::new(Kind::MmVmscanKswapdSleep).pid(7).comm(b"stream").event());
         assert_eq!(task.context, Context::Direct);
+    }
+
+    #[test]
+    fn a_thread_is_in_the_cgroup_of_its_process_unless_it_has_one() {
+        let mut tasks = Tasks::default();
+        for (pid, tgid, comm) in [(7, 7, &b"web"[..]), (8, 7, b"io"), (9, 9, b"web"), (10, 10, b"cron")] {
+            tasks.announce(pid, tgid, comm);
+        }
+        [(7, "/a"), (9, "/old"), (9, "/b")].iter().for_each(|(pid, path)| tasks.announce_cgroup(*pid, path));
+        let cgroups: Vec<_> = tasks.iter().map(|task| tasks.cgroup(task)).collect();
+        assert_eq!(cgroups, [Some("/a"), Some("/a"), Some("/b"), None]);
+        assert_eq!(["web", "io", "cron"].map(|name| tasks.cgroup_of_name(name)), [None, Some("/a"), None]);
     }
 
     #[test]

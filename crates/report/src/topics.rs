@@ -42,8 +42,8 @@ pub const TOPICS: &[Topic] = &[
     },
     Topic {
         name: "cgroup",
-        about: "counters of cgroups and reclaim at their limits",
-        tables: &["cgroup", "latency-cgroup*"],
+        about: "cgroups with limit, usage, waits and kills, their counters, reclaim at their limits",
+        tables: &["cgroups", "cgroup", "latency-cgroup*"],
     },
     Topic { name: "psi", about: "pressure stall information", tables: &["pressure"] },
     Topic {

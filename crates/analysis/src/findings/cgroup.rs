@@ -3,6 +3,7 @@
 use super::words::size;
 use crate::Analysis;
 use crate::counters::Counters;
+use mmtwin_event::container::short;
 
 /// Version 1 writes an unlimited cgroup as a number near the largest possible; no machine has that much.
 const UNLIMITED: u64 = 1 << 60;
@@ -53,8 +54,12 @@ impl<'a> Cgroup<'a> {
 
     /// Bytes that only swap could take: anonymous and shared memory.
     pub fn anon(&self) -> Option<u64> {
-        let anon = self.last(["memory.stat.anon", "memory.stat.rss"])?;
-        Some(anon.saturating_add(self.counters.last("cgroup", self.key, "memory.stat.shmem").unwrap_or(0)))
+        let last = |name: &str| self.counters.last("cgroup", self.key, name);
+        match self.last(["memory.stat.anon", "memory.stat.rss"]) {
+            Some(anon) => Some(anon.saturating_add(last("memory.stat.shmem").unwrap_or(0))),
+            // The twin counts its lists.
+            None => Some(last("memory.stat.inactive_anon")?.saturating_add(last("memory.stat.active_anon")?)),
+        }
     }
 
     /// How often its limit was hit: once per charge that had to reclaim.
@@ -79,11 +84,27 @@ impl<'a> Cgroup<'a> {
             .or_else(|| sum(&["memory.stat.workingset_refault"]))
     }
 
+    /// Share of the time in which some task of it waited for memory, 1 = all the time; `None`: not recorded.
+    pub fn pressure(&self, tasks: &str) -> Option<f64> {
+        let waited = self.counters.delta("cgroup", self.key, &format!("memory.pressure.{tasks}_total"))?;
+        Some(waited as f64 / 1e6 / self.counters.seconds("cgroup", self.key)?)
+    }
+
+    /// Pages scanned and reclaimed for it; version 1 does not count them.
+    pub fn reclaim(&self) -> [Option<u64>; 2] {
+        ["memory.stat.pgscan", "memory.stat.pgsteal"].map(|name| self.grew(&[name]))
+    }
+
+    /// Its name for people, as of [`short`].
+    pub fn name(&self) -> String {
+        short(self.key)
+    }
+
     /// `cgroup /web (limit 512 MiB)`.
     pub fn words(&self) -> String {
         match self.limit() {
-            Some(limit) => format!("cgroup {} (limit {})", self.key, size(limit)),
-            None => format!("cgroup {}", self.key),
+            Some(limit) => format!("cgroup {} (limit {})", self.name(), size(limit)),
+            None => format!("cgroup {}", self.name()),
         }
     }
 

@@ -7,6 +7,8 @@ use super::{Cost, Finding, HARMLESS, Pressure, elapsed, grade};
 use crate::Analysis;
 use crate::tasks::Context;
 use mmtwin_event::Kind;
+use mmtwin_event::container::short;
+use std::collections::BTreeMap;
 
 /// Fewer reclaims that free less than [`MIN_FREED`] are a start-up that reaches the limit once.
 const MIN_RECLAIMS: u64 = 100;
@@ -37,9 +39,13 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let (scanned, freed) = (cgroup.inactive.scanned.all, cgroup.inactive.reclaimed.all);
     let reclaims = count(cgroup.begins);
     let hit = at_its_limit(a);
+    let of_tasks = most_hits_of_tasks(a);
     let (mut sentence, table) = match &hit {
-        Some(hit) => (format!("{} hit its limit: {reclaims} reclaims", hit.words()), "cgroup"),
-        None => (format!("a cgroup hit its limit {reclaims} times"), "reclaim"),
+        Some(hit) => (format!("{} hit its limit: {reclaims} reclaims", hit.words()), "cgroups"),
+        None => match &of_tasks {
+            Some(path) => (format!("tasks of cgroup {} hit a limit {reclaims} times", short(path)), "reclaim"),
+            None => (format!("a cgroup hit its limit {reclaims} times"), "reclaim"),
+        },
     };
     if let Some(efficiency) = share(freed as f64, scanned as f64) {
         let (scanned, freed, efficiency) = (count(scanned), count(freed), percent(efficiency));
@@ -70,7 +76,10 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let fix = hit
         .filter(|_| !streams)
         .and_then(|hit| Some(format!("to try a larger limit: {}", hit.try_limit(hit.limit()?.saturating_mul(2)))));
-    let next = hit.is_none().then(|| "record with --cgroup to know which, with its limit and pressure".into());
+    let next = hit.is_none().then(|| match of_tasks {
+        Some(_) => "its counters tell its limit and pressure: `mmtwin record` has them".into(),
+        None => "record with --cgroup to know which, with its limit and pressure".into(),
+    });
     Some(Finding {
         key: "cgroup_limit",
         severity: match streams && part < STREAM_PERCENT {
@@ -85,6 +94,19 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         fix,
         next,
     })
+}
+
+/// The cgroup whose tasks reclaimed most often because of a limit: its own, or that of one above. `None` if it is not
+/// recorded where they are, or they are in none.
+fn most_hits_of_tasks(a: &Analysis) -> Option<&str> {
+    let mut hits: BTreeMap<&str, u64> = BTreeMap::new();
+    for (task, process) in a.reclaimers() {
+        let begun = process.begun(Context::Memcg);
+        if let Some(path) = a.tasks.cgroup(task).filter(|path| *path != "/" && begun > 0) {
+            *hits.entry(path).or_default() += begun;
+        }
+    }
+    hits.into_iter().max_by_key(|(_, begun)| *begun).map(|(path, _)| path)
 }
 
 /// True if what reclaim evicts was used once: it frees all it scans, and nothing of it comes back.

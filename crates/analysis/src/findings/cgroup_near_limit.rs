@@ -26,7 +26,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let (hits, limit, part, cgroup) = near.max_by_key(|(hits, ..)| *hits)?;
     let mut sentence = format!(
         "cgroup {} used {} of its limit of {}, which it hit {} times",
-        cgroup.key,
+        cgroup.name(),
         percent(part),
         size(limit),
         count(hits)
@@ -45,7 +45,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         severity: grade(30, 60, tight, 0.0, 100.0),
         sentence,
         detail,
-        table: "cgroup",
+        table: "cgroups",
         pressure: Pressure::of(a, Some(cgroup.key)),
         fix: Some(format!("to try a larger limit: {}", cgroup.try_limit(limit.saturating_mul(2)))),
         next: Some(format!("mmtwin record -e 'vmscan:*' --cgroup {} -- COMMAND", cgroup.key)),

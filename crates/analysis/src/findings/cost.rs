@@ -3,6 +3,8 @@
 use super::words::{percent, time};
 use crate::counters::Counters;
 use crate::{Analysis, reclaim::Process, tasks::Task};
+use mmtwin_event::container::short;
+use std::collections::BTreeMap;
 
 /// Names said of those who waited; the others are counted.
 const NAMED: usize = 3;
@@ -16,6 +18,8 @@ pub struct Cost {
     pub by: Vec<Waiter>,
     /// How many more waited.
     pub more: u64,
+    /// Path of the cgroup that all of them are in; `None`: they are in several, or it is not recorded.
+    pub cgroup: Option<String>,
     /// Nanoseconds that the recording covers; `None`: not known.
     pub elapsed: Option<u64>,
 }
@@ -27,6 +31,8 @@ pub struct Waiter {
     pub name: String,
     /// Nanoseconds.
     pub waited: u64,
+    /// Path of its cgroup; `None`: not recorded, or its tasks are in several.
+    pub cgroup: Option<String>,
 }
 
 impl Cost {
@@ -37,22 +43,35 @@ impl Cost {
 
     /// Waits by name; those of one name are one.
     pub fn by_names(a: &Analysis, waits: impl IntoIterator<Item = (String, u64)>) -> Cost {
-        let mut by: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
-        for (name, waited) in waits.into_iter().filter(|(_, waited)| *waited > 0) {
-            let sum = by.entry(name).or_default();
-            *sum = sum.saturating_add(waited);
-        }
-        let waited = by.values().fold(0, |sum: u64, w| sum.saturating_add(*w));
-        let mut by: Vec<Waiter> = by.into_iter().map(|(name, waited)| Waiter { name, waited }).collect();
-        by.sort_by_key(|w| std::cmp::Reverse(w.waited));
-        let more = by.len().saturating_sub(NAMED) as u64;
-        by.truncate(NAMED);
-        Cost { waited, by, more, elapsed: elapsed(a) }
+        let with_cgroup = |(name, waited): (String, u64)| {
+            let cgroup = a.tasks.cgroup_of_name(&name).map(str::to_string);
+            ((name, cgroup), waited)
+        };
+        Cost::by_tasks(a, waits.into_iter().filter(|(_, waited)| *waited > 0).map(with_cgroup))
     }
 
     /// Waits of those who reclaimed, as `waited` tells for each.
     pub fn of_reclaimers(a: &Analysis, waited: impl Fn(&Task, &Process) -> u64) -> Cost {
-        Cost::by_names(a, a.reclaimers().map(|(task, process)| (task.name(), waited(task, process))))
+        let all = a.reclaimers().map(|(task, process)| (task, waited(task, process))).filter(|(_, waited)| *waited > 0);
+        Cost::by_tasks(a, all.map(|(task, waited)| ((task.name(), a.tasks.cgroup(task).map(str::to_string)), waited)))
+    }
+
+    /// Waits by name and cgroup.
+    fn by_tasks(a: &Analysis, waits: impl IntoIterator<Item = ((String, Option<String>), u64)>) -> Cost {
+        let mut by: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
+        for (who, waited) in waits {
+            let sum = by.entry(who).or_default();
+            *sum = sum.saturating_add(waited);
+        }
+        let waited = by.values().fold(0, |sum: u64, w| sum.saturating_add(*w));
+        let mut by: Vec<Waiter> =
+            by.into_iter().map(|((name, cgroup), waited)| Waiter { name, waited, cgroup }).collect();
+        by.sort_by_key(|w| std::cmp::Reverse(w.waited));
+        let first = by.first().and_then(|waiter| waiter.cgroup.clone());
+        let cgroup = first.filter(|_| by.iter().all(|waiter| waiter.cgroup == by[0].cgroup));
+        let more = by.len().saturating_sub(NAMED) as u64;
+        by.truncate(NAMED);
+        Cost { waited, by, more, cgroup, elapsed: elapsed(a) }
     }
 
     /// Time waited as a share of the elapsed time, 1 = one task waited all the time. Above 1 several waited at once.
@@ -60,14 +79,24 @@ impl Cost {
         self.elapsed.filter(|elapsed| *elapsed > 0).map(|elapsed| self.waited as f64 / elapsed as f64)
     }
 
-    /// `dd, tar and 2 more`; empty if it is not known who waited.
+    /// `dd, tar and 2 more in cgroup /web`, `dd (/web) and tar (/db)`; empty if it is not known who waited. The root is
+    /// no cgroup to name.
     pub fn who(&self) -> String {
-        let names: Vec<&str> = self.by.iter().map(|w| w.name.as_str()).collect();
-        match (self.more, names.as_slice()) {
-            (_, []) => String::new(),
+        let below = |cgroup: &Option<String>| cgroup.as_deref().filter(|path| *path != "/").map(short);
+        let name = |waiter: &Waiter| match below(&waiter.cgroup).filter(|_| self.cgroup.is_none()) {
+            Some(cgroup) => format!("{} ({cgroup})", waiter.name),
+            None => waiter.name.clone(),
+        };
+        let names: Vec<String> = self.by.iter().map(name).collect();
+        let who = match (self.more, names.as_slice()) {
+            (_, []) => return String::new(),
             (0, [one]) => one.to_string(),
             (0, [first @ .., last]) => format!("{} and {last}", first.join(", ")),
             (more, names) => format!("{} and {more} more", names.join(", ")),
+        };
+        match below(&self.cgroup) {
+            Some(cgroup) => format!("{who} in cgroup {cgroup}"),
+            None => who,
         }
     }
 
@@ -134,7 +163,7 @@ impl Pressure {
 
     /// `PSI of /web: memory some 38 %, full 12 %, io some 30 %`.
     pub fn words(&self) -> String {
-        let of = if self.of.is_empty() { "the system" } else { &self.of };
+        let of = if self.of.is_empty() { "the system".into() } else { short(&self.of) };
         let parts = [("memory some", self.memory_some), ("memory full", self.memory_full), ("io some", self.io_some)];
         let parts = parts.iter().filter_map(|(name, share)| Some(format!("{name} {}", percent((*share)? * 100.0))));
         format!("PSI of {of}: {}", parts.collect::<Vec<_>>().join(", "))
@@ -170,6 +199,20 @@ mod tests {
         assert_eq!((many.who().as_str(), many.waited), ("a, b, c and 2 more", 15));
         let more = of(&[("a", 15_000_000_000)]);
         assert_eq!(more.words(), "waited 15 s of 10 s (150 %), summed over tasks: a");
+    }
+
+    #[test]
+    fn cgroups_of_those_who_waited_are_named() {
+        let mut r = Recording::default();
+        r.analysis.tasks.announce(7, 7, b"dd");
+        r.analysis.tasks.announce(8, 8, b"tar");
+        r.analysis.tasks.announce_cgroup(7, "/system.slice/web.service");
+        let who = |r: &Recording| Cost::by_names(&r.analysis, [("dd".into(), 2), ("tar".into(), 1)]).who();
+        assert_eq!(who(&r), "dd (web.service) and tar");
+        r.analysis.tasks.announce_cgroup(8, "/system.slice/web.service");
+        assert_eq!(who(&r), "dd and tar in cgroup web.service");
+        r.analysis.tasks.announce_cgroup(8, "/");
+        assert_eq!(who(&r), "dd (web.service) and tar");
     }
 
     #[test]

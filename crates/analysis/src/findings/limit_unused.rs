@@ -22,7 +22,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let (_, limit, peak, part, cgroup) = unused.max_by_key(|(unused, ..)| *unused)?;
     let sentence = format!(
         "cgroup {} never used more than {} of its limit of {} ({})",
-        cgroup.key,
+        cgroup.name(),
         size(peak),
         size(limit),
         percent(part)
@@ -31,7 +31,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         key: "limit_unused",
         severity: SEVERITY,
         sentence,
-        table: "cgroup",
+        table: "cgroups",
         fix: Some(format!("to try a smaller limit: {}", cgroup.try_limit(peak / 4 * 5))),
         ..Finding::default()
     })

@@ -38,6 +38,7 @@ mod vmalloc_purge;
 mod words;
 mod writeback;
 
+pub use cgroup::Cgroup;
 pub use cost::{Cost, Pressure, Waiter, elapsed};
 
 use crate::Analysis;

@@ -16,6 +16,14 @@ pub(super) fn parse_time(text: &str) -> Result<std::time::Duration, String> {
     Ok(std::time::Duration::from_nanos((number * nanoseconds) as u64))
 }
 
+/// The end of a time span. Once `convert` took the format of its output here.
+pub(super) fn parse_end(text: &str) -> Result<std::time::Duration, String> {
+    match text {
+        "dat" | "text" | "parquet" => Err(format!("expected a time; --format {text} selects the format")),
+        text => parse_time(text),
+    }
+}
+
 /// A time span short enough to run between two readings of the clock.
 pub(super) fn parse_work(text: &str) -> Result<std::time::Duration, String> {
     let work = parse_time(text)?;
@@ -69,6 +77,7 @@ mod tests {
         assert_eq!(parse_time("250us").unwrap().as_nanos(), 250_000);
         assert_eq!(parse_time("1.5s").unwrap().as_nanos(), 1_500_000_000);
         assert!(parse_time("3 fortnights").is_err());
+        assert!(parse_end("text").is_err_and(|e| e.contains("--format text")));
         assert_eq!(parse_work("80ns").unwrap().as_nanos(), 80);
         assert!(parse_work("2ms").is_err());
         assert_eq!(parse_size("4M").unwrap(), 4 << 20);

@@ -1,6 +1,6 @@
 //! Verbs that record, read and explain.
 
-use super::quantity::{parse_compression, parse_size, parse_stamp, parse_time};
+use super::quantity::{parse_compression, parse_end, parse_size, parse_stamp, parse_time};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ pub struct Window {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub from: Option<std::time::Duration>,
     /// Only up to this time after the start
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_end)]
     pub to: Option<std::time::Duration>,
 }
 

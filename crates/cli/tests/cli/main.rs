@@ -7,6 +7,7 @@ mod bench;
 mod docs;
 mod eras;
 mod explain;
+mod filter;
 mod findings;
 mod host_kill;
 mod hostile;

@@ -86,6 +86,29 @@ fn reclaim_of_a_cgroup_becomes_a_report() {
 }
 
 #[test]
+fn a_cgroup_at_its_limit_is_sampled_unasked() {
+    let test = "a_cgroup_at_its_limit_is_sampled_unasked";
+    let (Some(_), Some(group)) = (tracefs(test), Cgroup::new(test)) else { return };
+    let scratch = scratch();
+    let (file, output) = (scratch.path().join("sparse"), scratch.path().join("r.mmt"));
+    fs::File::create(&file).and_then(|f| f.set_len(256 << 20)).expect("a sparse file");
+    let (procs, file) = (group.0.join("cgroup.procs"), file.display().to_string());
+    // The process that reads is a child, so that the command itself stays where it was.
+    let script =
+        format!("sh -c 'echo $$ > {} && exec dd if={file} of=/dev/null bs=1M status=none'; true", procs.display());
+    let run = record(&output, &["-I", "100ms"], &script).output().expect("the program");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let report = report_json(&output, [""; 0]);
+    let key = format!("/{}", group.0.file_name().expect("a name").to_str().expect("UTF-8"));
+    assert_eq!(cell(&report, "cgroups", &key, "limit"), Some(64.0));
+    // It was there before the recording, and what it counted then is known: all hits are in the difference.
+    let hits = cell(&report, "cgroups", &key, "hits").expect("hits of the limit");
+    assert!(hits >= 50.0, "{hits}");
+    let finding = report["findings"].as_array().expect("findings").iter().find(|f| f["key"] == "cgroup_limit");
+    assert!(finding.is_some_and(|f| f["sentence"].as_str().is_some_and(|s| s.contains(&key))), "{finding:?}");
+}
+
+#[test]
 fn exit_statuses_are_forwarded() {
     let scratch = scratch();
     let status = |name: &str, script: &str| {

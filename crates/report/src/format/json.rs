@@ -26,7 +26,7 @@
 //! a sparse list `na` of [row, column, reason]. Integers are exact; there is no NaN and no infinity.
 
 use crate::compare::{Comparison, Input, JoinedBody, JoinedTable, Row, Value};
-use crate::model::{Body, Cell, Column, CrossCheck, Finding};
+use crate::model::{Body, Cell, Column, CrossCheck, Finding, Waiter};
 use serde::{Serialize, Serializer};
 use std::io;
 
@@ -97,12 +97,16 @@ struct CostJson<'a> {
     share: Option<f64>,
     by: Vec<WaiterJson<'a>>,
     more: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cgroup: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 struct WaiterJson<'a> {
     name: &'a str,
     waited: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cgroup: Option<&'a str>,
 }
 
 /// Shares of elapsed time from 0 to 1.
@@ -245,6 +249,10 @@ fn input(input: &Input) -> InputJson<'_> {
     }
 }
 
+fn waiter(waiter: &Waiter) -> WaiterJson<'_> {
+    WaiterJson { name: &waiter.name, waited: waiter.waited, cgroup: waiter.cgroup.as_deref() }
+}
+
 fn finding((input, finding): &(usize, Finding)) -> FindingJson<'_> {
     FindingJson {
         input: *input,
@@ -257,8 +265,9 @@ fn finding((input, finding): &(usize, Finding)) -> FindingJson<'_> {
             waited: cost.waited,
             elapsed: cost.elapsed,
             share: cost.share(),
-            by: cost.by.iter().map(|w| WaiterJson { name: &w.name, waited: w.waited }).collect(),
+            by: cost.by.iter().map(waiter).collect(),
             more: cost.more,
+            cgroup: cost.cgroup.as_deref(),
         }),
         pressure: finding.pressure.as_ref().map(|p| PressureJson {
             of: &p.of,

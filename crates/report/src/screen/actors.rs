@@ -6,18 +6,19 @@ use crate::format::grid::Tone;
 use crate::model::{Better, Body, Metric};
 use crate::units;
 use mmtwin_analysis::Analysis;
+use mmtwin_analysis::findings::Cgroup;
 use mmtwin_analysis::reclaim::Process;
 use mmtwin_analysis::tasks::Task;
 use mmtwin_event::Kind;
 use std::collections::BTreeMap;
 
 /// Most lines, and most of them of each kind.
-const MOST: usize = 6;
+const MOST: usize = 7;
 const WORK: usize = 3;
-const CGROUPS: usize = 2;
+const CGROUPS: usize = 3;
 const KSWAPD: usize = 2;
-/// Longest name.
-const NAME: usize = 20;
+/// Longest name: that of a container with the runtime that made it.
+const NAME: usize = 24;
 
 /// Who, and what is known of it, most important first.
 struct Actor {
@@ -85,12 +86,15 @@ fn figure(row: &Metric) -> Option<Actor> {
     Some(Actor { name: String::new(), facts: vec![fact] })
 }
 
-/// Cgroups with counters, those with most pressure and most hits of their limit first.
+/// Cgroups with counters or with tasks that waited: those with most waits, pressure and hits of their limit first.
 fn cgroups(subject: &Subject<'_>) -> Vec<Actor> {
-    let counters = &subject.analysis.counters;
+    let analysis = subject.analysis;
+    let counters = &analysis.counters;
+    let waits = analysis.waited_by_cgroup();
+    let elapsed = mmtwin_analysis::findings::elapsed(analysis).map(|ns| ns as f64);
     let mut all: Vec<(f64, u64, u64, Actor)> = Vec::new();
-    for key in counters.keys("cgroup") {
-        let grown = |names: [&str; 2]| names.iter().find_map(|name| counters.delta("cgroup", key, name));
+    for cgroup in Cgroup::all(analysis) {
+        let key = cgroup.key;
         let series = ["memory.current", "memory.usage_in_bytes"].map(|name| counters.series("cgroup", key, name));
         let usage = series.iter().flatten().filter_map(|(_, value)| *value).max();
         let mut facts = Vec::new();
@@ -98,17 +102,28 @@ fn cgroups(subject: &Subject<'_>) -> Vec<Actor> {
             let of = limit(subject, key).map_or(String::new(), |limit| format!(" of {}", units::bytes(limit)));
             facts.push(format!("up to {}{of}", units::bytes(usage as f64)));
         }
-        let waited = counters.delta("cgroup", key, "memory.pressure.some_total");
-        let share = waited.zip(counters.seconds("cgroup", key)).map(|(us, s)| us as f64 / 1e4 / s);
-        facts.extend(share.filter(|share| *share > 0.0).map(|share| format!("PSI some {}", units::percent(share))));
-        let kills = grown(["memory.events.oom_kill", "memory.oom_control.oom_kill"]).unwrap_or(0);
+        let kills = cgroup.oom_kills().unwrap_or(0);
         facts.extend((kills > 0).then(|| units::counted(kills, "OOM kill")));
-        let hits = grown(["memory.events.max", "memory.failcnt"]).unwrap_or(0);
+        let waited = waits.get(key).map_or(0.0, |ns| *ns as f64);
+        let of_time = elapsed.map(|elapsed| waited / elapsed);
+        facts.extend((waited > 0.0).then(|| match of_time {
+            Some(share) => format!("waited {} ({})", units::time(waited), units::percent(share * 100.0)),
+            None => format!("waited {}", units::time(waited)),
+        }));
+        let share = cgroup.pressure("some");
+        let some = share.map(|share| share * 100.0).filter(|share| *share > 0.0);
+        facts.extend(some.map(|share| format!("PSI some {}", units::percent(share))));
+        let hits = cgroup.hits().unwrap_or(0);
         facts.extend((hits > 0).then(|| format!("limit hit {}", units::counted(hits, "time"))));
-        let scanned = counters.delta("cgroup", key, "memory.stat.pgsteal").filter(|pages| *pages > 0);
-        facts.extend(scanned.map(|pages| format!("{} reclaimed", units::pages(pages as f64))));
+        let pages = |pages: Option<u64>, what: &str| {
+            pages.filter(|pages| *pages > 0).map(|pages| format!("{} {what}", units::pages(pages as f64)))
+        };
+        let [_, reclaimed] = cgroup.reclaim();
+        facts.extend(pages(cgroup.refaults(), "refaulted"));
+        facts.extend(pages(reclaimed, "reclaimed"));
         if !facts.is_empty() {
-            all.push((share.unwrap_or(0.0), hits, usage.unwrap_or(0), Actor { name: key.into(), facts }));
+            let waited = share.unwrap_or(0.0).max(of_time.unwrap_or(0.0));
+            all.push((waited, kills + hits, usage.unwrap_or(0), Actor { name: cgroup.name(), facts }));
         }
     }
     all.sort_by(|a, b| b.0.total_cmp(&a.0).then((b.1, b.2).cmp(&(a.1, a.2))));

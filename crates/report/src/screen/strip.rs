@@ -10,6 +10,7 @@ use crate::format::grid::Tone;
 use crate::units;
 use mmtwin_analysis::timeline::Timeline;
 use mmtwin_event::Kind;
+use mmtwin_event::container::short;
 
 /// Most cgroups with a row.
 const CGROUPS: usize = 2;
@@ -117,7 +118,7 @@ impl Strip<'_> {
     fn pressure_of(&self, cgroup: &str) -> Option<Row> {
         let rates = self.rates("cgroup", cgroup, "memory.pressure.some_total");
         let shares = rates.into_iter().map(|rate| Some(rate? / 1e4)).collect();
-        let label = cut(cgroup, LABEL - PSI.len());
+        let label = cut(&short(cgroup), LABEL - PSI.len());
         self.row(&format!("{label}{PSI}"), shares, units::percent)
     }
 
@@ -162,7 +163,7 @@ impl Strip<'_> {
     /// Usage of the cgroups that are nearest to their limit, or largest.
     fn cgroups(&self) -> Vec<Row> {
         let counters = &self.subject.analysis.counters;
-        let mut rows: Vec<(f64, Row)> = Vec::new();
+        let mut rows: Vec<(f64, &str, Row)> = Vec::new();
         for key in counters.keys("cgroup") {
             let series = ["memory.current", "memory.usage_in_bytes"].map(|name| counters.series("cgroup", key, name));
             let Some(points) = series.into_iter().find(|points| !points.is_empty()) else { continue };
@@ -176,14 +177,11 @@ impl Strip<'_> {
             let full = limit.map_or(peak, |limit| limit.max(peak));
             // Where there is no limit, size alone says little.
             let weight = limit.map_or(peak / 1e30, |limit| peak / limit.max(1.0));
-            rows.push((weight, Row { label: key.into(), values, full, note }));
+            rows.push((weight, key, Row { label: short(key), values, full, note }));
         }
-        rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        let mut rows: Vec<Row> = rows.into_iter().take(CGROUPS).map(|(_, row)| row).collect();
-        if let Some(first) = rows.first().and_then(|row| self.pressure_of(&row.label)) {
-            rows.insert(0, first);
-        }
-        rows
+        rows.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
+        let pressure = rows.first().and_then(|(_, key, _)| self.pressure_of(key));
+        pressure.into_iter().chain(rows.into_iter().take(CGROUPS).map(|(.., row)| row)).collect()
     }
 
     /// Free memory beside the sum of the low watermarks, where kswapd is woken.

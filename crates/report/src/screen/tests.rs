@@ -100,8 +100,8 @@ fn what_is_missing_comes_first() {
 #[test]
 fn a_wait_by_whom_and_what_helps() {
     use mmtwin_analysis::findings::{Cost, Waiter};
-    let waiter = Waiter { name: "dd".into(), waited: 4 * SECOND };
-    let cost = Cost { waited: 4 * SECOND, by: vec![waiter], more: 0, elapsed: Some(10 * SECOND) };
+    let waiter = Waiter { name: "dd".into(), waited: 4 * SECOND, cgroup: None };
+    let cost = Cost { waited: 4 * SECOND, by: vec![waiter], elapsed: Some(10 * SECOND), ..Cost::default() };
     let finding = Finding {
         cost: Some(cost),
         fix: Some("raise memory.max".into()),

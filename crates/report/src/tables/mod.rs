@@ -7,6 +7,7 @@ use mmtwin_event::Kind;
 
 pub mod alloc;
 pub mod calls;
+mod cgroups;
 pub mod compaction;
 pub mod counts;
 pub mod cross_check;
@@ -35,7 +36,8 @@ pub mod workload;
 
 /// The tables of reclaim, in the order of the report.
 pub fn reclaim_tables(analysis: &Analysis) -> Vec<Table> {
-    let mut tables = vec![reclaim::side_by_side(analysis), reclaim::nodes(analysis), reclaim::places(analysis)];
+    let mut tables = vec![cgroups::table(analysis), reclaim::side_by_side(analysis)];
+    tables.extend([reclaim::nodes(analysis), reclaim::places(analysis)]);
     tables.extend([reclaim::lists(analysis), latency::by_order(analysis)]);
     tables.extend(latency::histograms(analysis));
     tables.extend([process::processes(analysis), process::kswapds(analysis)]);

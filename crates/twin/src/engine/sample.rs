@@ -8,6 +8,7 @@ use super::RunError;
 use super::main_loop::Engine;
 use crate::hw::PAGE_SHIFT;
 use crate::mm::kernel::Kernel;
+use crate::mm::lru::List;
 use crate::mm::memcg::Group;
 use crate::page_alloc::PageAllocator;
 use crate::time::{Ns, PS_PER_NS};
@@ -113,24 +114,44 @@ pub(super) fn cgroups(scenario: &Scenario, kernel: &Kernel) -> Vec<Row> {
     if scenario.kernel.cgroup != CgroupVersion::V2 {
         return Vec::new();
     }
-    let groups = scenario.cgroups.iter().zip(kernel.reclaim.groups.iter().skip(1));
-    let row = |(config, of): (&Cgroup, &Group)| {
-        let (mut row, events) = (Row::new(config.name.clone()), of.events);
+    let reclaim = &kernel.reclaim;
+    let row = |(config, (number, of)): (&Cgroup, (usize, &Group))| {
+        let (mut row, events, limits) = (Row::new(config.name.clone()), of.events, of.config);
+        let bytes = |pages: u64| Some(pages << PAGE_SHIFT);
+        let pages = |list, place| reclaim.lru.pages(reclaim.lru.number(place, number), list);
+        let list = |list| bytes((0..reclaim.lru.places()).map(|place| pages(list, place)).sum());
+        let limit = |pages: Option<u64>| pages.and_then(bytes);
         for (name, value) in [
-            ("memory.current", of.usage << PAGE_SHIFT),
-            ("memory.swap.current", of.swap << PAGE_SHIFT),
-            ("memory.events.low", events.low),
-            ("memory.events.high", events.high),
-            ("memory.events.max", events.max),
-            ("memory.events.oom", events.oom),
-            ("memory.events.oom_kill", events.oom_kill),
-            ("memory.swap.events.max", events.swap_max),
-            ("memory.swap.events.fail", events.swap_fail),
+            ("memory.current", bytes(of.usage)),
+            ("memory.min", bytes(limits.min)),
+            ("memory.low", bytes(limits.low)),
+            ("memory.high", limit(limits.high)),
+            ("memory.max", limit(limits.max)),
+            ("memory.swap.current", bytes(of.swap)),
+            ("memory.swap.max", limit(limits.swap_max)),
+            ("memory.events.low", Some(events.low)),
+            ("memory.events.high", Some(events.high)),
+            ("memory.events.max", Some(events.max)),
+            ("memory.events.oom", Some(events.oom)),
+            ("memory.events.oom_kill", Some(events.oom_kill)),
+            ("memory.swap.events.max", Some(events.swap_max)),
+            ("memory.swap.events.fail", Some(events.swap_fail)),
+            ("memory.stat.inactive_anon", list(List::InactiveAnon)),
+            ("memory.stat.active_anon", list(List::ActiveAnon)),
+            ("memory.stat.inactive_file", list(List::InactiveFile)),
+            ("memory.stat.active_file", list(List::ActiveFile)),
+            ("memory.stat.pgscan", Some(events.scanned)),
+            ("memory.stat.pgsteal", Some(events.reclaimed)),
         ] {
-            row.push(name, Some(value));
+            row.push(name, value);
+        }
+        if reclaim.rules.workingset {
+            row.push("memory.stat.workingset_refault_anon", Some(events.refaults[0]));
+            row.push("memory.stat.workingset_refault_file", Some(events.refaults[1]));
         }
         row
     };
+    let groups = scenario.cgroups.iter().zip(reclaim.groups.iter().enumerate().skip(1));
     groups.map(row).collect()
 }
 impl Engine<'_> {

@@ -48,6 +48,7 @@ impl Reclaim {
         let node = frames.zone(page) / crate::frame::ZONES;
         let by_type = |anon, of_file| if file { of_file } else { anon };
         stat.pages.add(node, by_type(NodeItem::RefaultAnon, NodeItem::RefaultFile), pages as i64);
+        self.note(self.cgroup_of(number), |events| events.refaults[usize::from(file)] += pages);
         let shown = self.lru.shown(evicted_from);
         let from = |list| shown.pages(list);
         let distance =

@@ -130,6 +130,11 @@ impl Lru {
         self.vecs.len()
     }
 
+    /// Nodes or zones with lists.
+    pub(crate) fn places(&self) -> usize {
+        self.vecs.len() / self.parents.len()
+    }
+
     /// Number of the lruvec of a cgroup on a node, or in a zone.
     pub(crate) fn number(&self, place: usize, cgroup: usize) -> usize {
         place * self.parents.len() + cgroup

@@ -9,6 +9,7 @@
 pub(crate) mod high;
 pub(crate) mod protection;
 
+use crate::mm::lru::PerType;
 use crate::mm::vmscan::Reclaim;
 
 /// Pages that are charged at once (`MEMCG_CHARGE_BATCH`).
@@ -34,7 +35,7 @@ pub struct Cgroup {
     pub swap_max: Option<u64>,
 }
 
-/// How often something has happened to a cgroup or one below (`memory.events`, `memory.swap.events`).
+/// How often something has happened to a cgroup or one below (`memory.events`, `memory.swap.events`, `memory.stat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Events {
     pub low: u64,
@@ -44,6 +45,10 @@ pub(crate) struct Events {
     pub oom_kill: u64,
     pub swap_max: u64,
     pub swap_fail: u64,
+    /// Pages of it scanned and reclaimed by whomever, and refaults of anonymous memory and files (`memory.stat`).
+    pub scanned: u64,
+    pub reclaimed: u64,
+    pub refaults: PerType,
 }
 
 /// A cgroup with what it has.
@@ -162,12 +167,18 @@ impl Reclaim {
     }
 
     /// Something happens to a cgroup, and with it to all above.
+    #[inline]
     pub(crate) fn note(&mut self, cgroup: usize, what: impl Fn(&mut Events)) {
         let mut at = cgroup;
         while at != 0 {
             what(&mut self.groups[at].events);
             at = self.groups[at].config.parent;
         }
+    }
+
+    /// The cgroup of a lruvec by its number.
+    pub(crate) fn cgroup_of(&self, lruvec: usize) -> usize {
+        lruvec % self.groups.len()
     }
 
     /// Ticks that a task sleeps that has charged pages to a cgroup beyond `memory.high`, of it or of one above: with the

@@ -67,6 +67,8 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     } else {
         events.pgscan_anon += scanned
     }
+    let cgroup = ctx.kernel.reclaim.cgroup_of(number);
+    ctx.kernel.reclaim.note(cgroup, |events| events.scanned += scanned);
     ctx.spend(ctx.memory.costs.batch + ctx.memory.costs.scan_page * looked);
     if taken == 0 {
         return 0;
@@ -105,6 +107,7 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
         events.pgsteal_anon += stat.reclaimed
     }
     let reclaim = &mut ctx.kernel.reclaim;
+    reclaim.note(cgroup, |events| events.reclaimed += stat.reclaimed);
     let cost = match reclaim.rules.cost_of_rotations {
         true => stat.pageout * super::BATCH + (scanned - stat.reclaimed),
         false => stat.pageout,
