@@ -72,7 +72,7 @@ impl Trace {
     /// If nothing of it can be read.
     pub fn read(&mut self, sink: &mut dyn Sink, progress: &mut dyn FnMut(u64)) -> Result<Outcome, Error> {
         let input = self.file.input(&self.options)?;
-        Ok(input.read(&mut Counted { sink, progress, events: 0 })?)
+        Ok(input.read(&mut Counted { sink, progress, events: 0, name: &self.name })?)
     }
 
     /// Reads all of it into statistics, of which [`Analysed::report`] makes tables. `progress` as in [`Trace::read`].
@@ -111,11 +111,16 @@ struct Counted<'s> {
     sink: &'s mut dyn Sink,
     progress: &'s mut dyn FnMut(u64),
     events: u64,
+    name: &'s str,
 }
 
 impl Sink for Counted<'_> {
     fn start(&mut self, source: &Source) {
-        self.sink.start(source);
+        // An archive is unpacked into a directory that will be gone.
+        match self.name {
+            "-" => self.sink.start(source),
+            name => self.sink.start(&Source { name: name.into(), ..source.clone() }),
+        }
     }
     fn task(&mut self, task: &Task<'_>) {
         self.sink.task(task);
@@ -194,6 +199,16 @@ impl Analysed {
             cross_check,
             tables: all,
         }
+    }
+}
+
+impl Analysed {
+    /// The report with a row for each quantity, by its stable key: see [`mmtwin_report::quantities`]. Reclaim has a table
+    /// for each reclaimer.
+    pub fn quantities(&self) -> Report {
+        let mut report = self.report();
+        report.tables.extend(tables::reclaim::per_context(&self.analysis));
+        mmtwin_report::quantities::of(&self.analysis, report)
     }
 }
 

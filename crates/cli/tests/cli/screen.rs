@@ -64,6 +64,20 @@ fn every_sample_fits_one_screen() {
 }
 
 #[test]
+fn every_comparison_fits_one_screen() {
+    let scratch = scratch();
+    let samples = samples(scratch.path());
+    for pair in samples.windows(2) {
+        for (columns, width) in [(Some("60"), 60), (None, 80)] {
+            let text = printed(columns, &[Path::new("compare"), &pair[0], &pair[1]]);
+            let lines = text.lines().count();
+            assert!((5..=40).contains(&lines), "{pair:?}: {lines} lines\n{text}");
+            assert!(widest(&text).0 <= width, "{pair:?} of {width}: {}\n{text}", widest(&text).1);
+        }
+    }
+}
+
+#[test]
 fn topics_fit_the_width() {
     let scratch = scratch();
     let mut samples = unpacked(scratch.path());
