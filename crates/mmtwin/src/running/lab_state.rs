@@ -1,7 +1,8 @@
 //! Whether a twin's run began with the memory that the lab's kernel had when its workload began.
 
-use super::state::{first_sample_of, state_of};
+use super::state::state_of;
 use crate::Analysed;
+use mmtwin_analysis::Analysis;
 
 /// Free memory that differs by less than this share is that of the same state.
 const SAME: f64 = 0.01;
@@ -18,7 +19,7 @@ pub fn state_of_the_lab(columns: &[(&str, &[Analysed])]) -> Option<String> {
     let (lab, twin) = (first("lab")?, first("twin")?);
     let state = state_of(lab).ok().flatten()?;
     let had = state.zones.iter().map(|zone| zone.free).sum::<u64>() as f64;
-    let has = first_sample_of(&twin.analysis, "free")? as f64;
+    let has = free_at_first(&twin.analysis)? as f64;
     if (had - has).abs() <= SAME * had {
         return Some("The twin began with the free memory that the lab's kernel had.".into());
     }
@@ -30,4 +31,11 @@ pub fn state_of_the_lab(columns: &[(&str, &[Analysed])]) -> Option<String> {
         mib(had),
         lab.analysis.source.name
     ))
+}
+
+/// Free pages at the first sample.
+fn free_at_first(analysis: &Analysis) -> Option<u64> {
+    let sampled = analysis.counters.sampled("vmstat", "")?;
+    let at = sampled.names.iter().position(|name| name == "nr_free_pages")?;
+    sampled.first.get(at).copied().flatten()
 }

@@ -83,13 +83,6 @@ fn first_sample(analysis: &Analysis) -> (Vec<Row>, u64) {
     (all.into_iter().map(row).collect(), at)
 }
 
-/// A figure of zoneinfo at the first sample, summed over zones; `None` if no zone has it.
-pub(super) fn first_sample_of(analysis: &Analysis, name: &str) -> Option<u64> {
-    let (rows, _) = first_sample(analysis);
-    let zones = rows.iter().filter(|row| row.key.contains('/'));
-    zones.filter_map(|row| row.value(name)).reduce(u64::saturating_add)
-}
-
 /// The zones that have memory, with the lists of their CPUs and their free blocks by type.
 fn zones(rows: &[Row], pagesets: &[Pageset], blocks: &[FreeBlocks]) -> Result<Vec<ZoneState>, String> {
     let mut zones = Vec::new();

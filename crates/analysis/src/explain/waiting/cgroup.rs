@@ -32,7 +32,7 @@ pub(super) fn explain(survey: &Survey, path: &str) -> Result<Chain, NotFound> {
     known.extend(survey.cgroups.values().map(String::as_str));
     known.sort_unstable();
     known.dedup();
-    let wanted = path.trim_end_matches('/');
+    let wanted = if path == "/" { path } else { path.trim_end_matches('/') };
     if known.is_empty() {
         let how = "record with --cgroup PATH, or a container's cgroup by its glob";
         return Err(NotFound::Unknown(format!("no cgroup `{path}`: the recording has none; {how}")));

@@ -169,7 +169,13 @@ pub struct Follow {
     shrinking: Option<u64>,
     written: (u64, u64),
     others: BTreeMap<String, (u64, u64)>,
+    /// The last event of the task in the wait, and the longest time without one: its begin and its length.
+    last: u64,
+    silence: (u64, u64),
 }
+
+/// From this part of the wait on a time without events is a step.
+const SILENCE: u64 = 4;
 
 impl Follow {
     /// Follows a wait that a survey found.
@@ -192,6 +198,8 @@ impl Follow {
             shrinking: None,
             written: (0, 0),
             others,
+            last: 0,
+            silence: (0, 0),
         }
     }
 
@@ -301,6 +309,16 @@ impl Follow {
                 counted(freed, "object")
             );
             self.steps.push(Step::new(at, Kind::MmShrinkSlabEnd, None, what));
+        }
+        let (at, silent) = self.silence;
+        if silent > 0 && silent.saturating_mul(SILENCE) >= self.target.wait.length() {
+            let what = format!(
+                "no event for {}: it did not run, or waited where nothing was traced (record sched:sched_switch, block:*)",
+                time(silent as f64)
+            );
+            let mut step = Step::new(at, Kind::Other, None, what);
+            step.event = "silence";
+            self.steps.push(step);
         }
         if self.active.1 > 0 {
             let what = format!("shrink_active_list, {}", counted(self.active.1, "time"));
@@ -454,6 +472,21 @@ impl Sink for Follow {
             }
             return;
         }
+        if self.began && !self.ended {
+            // A sleep that was told is no silence.
+            let told = match ev.kind {
+                Kind::MmVmscanThrottled => {
+                    let e: MmVmscanThrottled = ev.typed();
+                    u64::try_from(e.usec_delayed).unwrap_or(0).saturating_mul(1000)
+                }
+                _ => 0,
+            };
+            let silent = ev.ts.saturating_sub(self.last).saturating_sub(told);
+            if silent > self.silence.1 {
+                self.silence = (self.last, silent);
+            }
+        }
+        self.last = ev.ts;
         // A sleep is told by one event, at its end, or at its begin.
         if matches!(self.target.wait.cause, Cause::Dirty | Cause::Throttled) {
             if !self.began && (ev.ts == from || ev.ts == until) {

@@ -90,12 +90,8 @@ pub(super) fn longest(survey: &Survey) -> Chain {
     let title = "the longest waits for memory".to_string();
     let gaps: Vec<Gap> = missing(survey, &[&BEGINS[..], &INSIDE].concat()).into_iter().collect();
     if waits.is_empty() {
-        return Chain {
-            title,
-            gaps: Vec::new(),
-            answer: format!("{}.", capital(&nothing(survey))),
-            ..Chain::default()
-        };
+        let answer = format!("{}.", capital(&nothing(survey)));
+        return Chain { title, steps: sampled(survey), answer, ..Chain::default() };
     }
     let steps = waits.iter().take(LISTED).enumerate().map(|(i, wait)| step(survey, i + 1, wait)).collect();
     let pressure = Pressure::of(&survey.analysis, None).map_or(String::new(), |p| format!(" {}.", p.words()));
@@ -106,6 +102,38 @@ pub(super) fn longest(survey: &Survey) -> Chain {
         survey.analysis.source.name
     );
     Chain { title, steps, dropped: None, gaps, answer }
+}
+
+/// Sampled intervals in which tasks waited most, by pressure stall information of the system and of cgroups.
+fn sampled(survey: &Survey) -> Vec<Step> {
+    let counters = &survey.analysis.counters;
+    let system = counters.keys("psi").into_iter().map(|key| ("psi", key, "memory_some_total"));
+    let cgroups = counters.keys("cgroup").into_iter().map(|key| ("cgroup", key, "memory.pressure.some_total"));
+    let mut found: Vec<(u64, u64, u64, String)> = Vec::new();
+    for (source, key, name) in system.chain(cgroups) {
+        let of = if source == "psi" { "the system".to_owned() } else { format!("cgroup {key}") };
+        let series = counters.series(source, key, name);
+        found.extend(series.windows(2).filter_map(|pair| {
+            let us = pair[1].1?.checked_sub(pair[0].1?).filter(|us| *us > 0)?;
+            Some((us, pair[0].0, pair[1].0, of.clone()))
+        }));
+    }
+    found.sort_by_key(|(us, from, ..)| (std::cmp::Reverse(*us), *from));
+    let step = |(i, (us, from, until, of)): (usize, &(u64, u64, u64, String))| {
+        let (waited, length) = (*us as f64 * 1000.0, until.saturating_sub(*from) as f64);
+        let part = share(waited, length).map_or(String::new(), |p| format!(" ({})", percent(p)));
+        let at = time(from.saturating_sub(survey.begins()) as f64);
+        let what = format!(
+            "{}. tasks of {of} waited {} of the {} from here{part}, {at} after the start",
+            i + 1,
+            time(waited),
+            time(length)
+        );
+        let mut step = Step::new(*from, Kind::Other, None, what);
+        step.event = "pressure";
+        step
+    };
+    found.iter().take(LISTED).enumerate().map(step).collect()
 }
 
 fn capital(text: &str) -> String {

@@ -99,6 +99,11 @@ fn a_wait_is_followed_from_its_begin_to_the_page() {
                     "mm_vmscan_throttled",
                     "reclaim_throttle: slept 8.0 ms of at most 100 ms, VMSCAN_THROTTLE_WRITEBACK"
                 ),
+                (
+                    24,
+                    "silence",
+                    "no event for 6.0 ms: it did not run, or waited where nothing was traced (record sched:sched_switch, block:*)"
+                ),
                 (30, "mm_vmscan_direct_reclaim_end", "returns: 128 KiB freed, 20 ms after its begin"),
                 (31, "mm_page_alloc", "gets the page of order 3, 1.0 ms after reclaim"),
             ]
@@ -114,6 +119,32 @@ fn a_wait_is_followed_from_its_begin_to_the_page() {
             chain.gaps
         );
     }
+}
+
+#[test]
+fn counters_tell_when_no_event_does() {
+    let mut survey = Survey::new(None);
+    for (at, us) in [(0, 0), (1000 * MS, 250_000), (2000 * MS, 260_000)] {
+        let names = ["memory_some_total".to_string()];
+        survey.counters(&CounterRow { source: "psi", key: "", at, names: &names, values: &[Some(us)] });
+    }
+    let chain = chain(&survey, Question::Longest);
+    assert_eq!(chain.steps.len(), 2);
+    let first = "1. tasks of the system waited 250 ms of the 1.0 s from here (25 %), 0.0 ns after the start";
+    assert_eq!(chain.steps[0].what, first);
+}
+
+#[test]
+fn a_long_silence_is_told() {
+    let mut survey = Survey::new(None);
+    let begin = EventBuilder::new(Kind::MmVmscanDirectReclaimBegin).at(MS).pid(7).comm(b"dd").set("order", 0);
+    let end = EventBuilder::new(Kind::MmVmscanDirectReclaimEnd).at(9 * MS).pid(7).comm(b"dd").set("nr_reclaimed", 5);
+    [&begin, &end].into_iter().for_each(|made| survey.event(&made.event()));
+    let Ok(Answer::Follow(target)) = survey.answer(&Question::Stall(Which::Nth(1))) else { panic!("a wait") };
+    let mut follow = Follow::new(*target);
+    [&begin, &end].into_iter().for_each(|made| follow.event(&made.event()));
+    let chain = follow.chain();
+    assert!(chain.steps.iter().any(|step| step.what.starts_with("no event for 8.0 ms")), "{:?}", chain.steps);
 }
 
 #[test]
