@@ -28,12 +28,24 @@ pub fn glob(pattern: &str, text: &str) -> bool {
 /// The known word nearest to `word` by edit distance, if it is near enough to be what was meant: at most a third of
 /// the longer word may differ.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    near(word, known).into_iter().next()
+}
+
+/// Farther than the nearest by so much, a word is not what was meant.
+const FARTHER: usize = 2;
+
+/// The words that are near enough, the nearest first.
+pub fn near<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = word.to_lowercase();
     let near = known.filter_map(|candidate| {
         let away = distance(&wanted, &candidate.to_lowercase());
         (away * 3 <= wanted.chars().count().max(candidate.chars().count())).then_some((away, candidate))
     });
-    near.min_by_key(|(away, _)| *away).map(|(_, candidate)| candidate)
+    let mut near: Vec<(usize, &str)> = near.collect();
+    near.sort_by_key(|(away, _)| *away);
+    let least = near.first().map_or(0, |(away, _)| *away);
+    near.retain(|(away, _)| *away <= least + FARTHER);
+    near.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 /// Insertions, deletions and substitutions that turn one word into the other.

@@ -2,10 +2,11 @@
 
 use crate::{Analysed, scenarios};
 use mmtwin_report::compare::{Comparison, compare as join};
-use mmtwin_report::tables;
+use mmtwin_report::model::Report;
 
 /// Puts columns side by side, the first of which is the baseline. A column has a name and one or several inputs; of
-/// several, such as runs with different seeds, values are medians with an interval, and differences are tested.
+/// several, such as runs with different seeds, values are medians with an interval, and differences are tested. Tables are
+/// those of [`Analysed::quantities`].
 ///
 /// ```
 /// # fn main() -> Result<(), mmtwin::Error> {
@@ -22,15 +23,11 @@ use mmtwin_report::tables;
 /// # }
 /// ```
 pub fn compare(columns: &[(&str, &[Analysed])]) -> Comparison {
-    let report = |analysed: &Analysed| {
-        let mut report = analysed.report();
-        // Lists of two inputs cannot be put side by side; their totals can.
-        report.tables.extend(tables::reclaim::per_context(&analysed.analysis));
-        report
-    };
-    let reports = columns.iter().map(|(name, inputs)| (name.to_string(), inputs.iter().map(report).collect()));
+    let reports = columns
+        .iter()
+        .map(|(name, inputs)| (name.to_string(), inputs.iter().map(Analysed::quantities).collect::<Vec<Report>>()));
     let mut comparison = join(reports.collect());
-    if let Some(notes) = scenarios::notes(columns.iter().flat_map(|(_, inputs)| *inputs)) {
+    if let Some(notes) = scenarios::notes(columns) {
         comparison.notes = notes;
     }
     comparison

@@ -80,7 +80,7 @@ impl Trace {
     pub fn read<S: Sink + ?Sized>(&mut self, sink: &mut S, progress: &mut dyn FnMut(u64)) -> Result<Outcome, Error> {
         let extent = Extent::of(&self.file);
         let input = self.file.input(&self.options)?;
-        self.filter.read(input, extent, &mut Counted { sink, progress, events: 0 })
+        self.filter.read(input, extent, &mut Counted { sink, progress, events: 0, name: &self.name })
     }
 
     /// The same, with what was seen of the whole if only a part is read.
@@ -94,7 +94,8 @@ impl Trace {
         }
         let extent = Extent::of(&self.file);
         let input = self.file.input(&self.options)?;
-        let (outcome, seen) = self.filter.read_part(input, extent, &mut Counted { sink, progress, events: 0 })?;
+        let (outcome, seen) =
+            self.filter.read_part(input, extent, &mut Counted { sink, progress, events: 0, name: &self.name })?;
         Ok((outcome, Some(seen)))
     }
 
@@ -142,11 +143,16 @@ struct Counted<'s, S: ?Sized> {
     sink: &'s mut S,
     progress: &'s mut dyn FnMut(u64),
     events: u64,
+    name: &'s str,
 }
 
 impl<S: Sink + ?Sized> Sink for Counted<'_, S> {
     fn start(&mut self, source: &Source) {
-        self.sink.start(source);
+        // An archive is unpacked into a directory that will be gone.
+        match self.name {
+            "-" => self.sink.start(source),
+            name => self.sink.start(&Source { name: name.into(), ..source.clone() }),
+        }
     }
     fn task(&mut self, task: &Task<'_>) {
         self.sink.task(task);
@@ -230,6 +236,16 @@ impl Analysed {
             cross_check,
             tables: all,
         }
+    }
+}
+
+impl Analysed {
+    /// The report with a row for each quantity, by its stable key: see [`mmtwin_report::quantities`]. Reclaim has a table
+    /// for each reclaimer.
+    pub fn quantities(&self) -> Report {
+        let mut report = self.report();
+        report.tables.extend(tables::reclaim::per_context(&self.analysis));
+        mmtwin_report::quantities::of(&self.analysis, report)
     }
 }
 

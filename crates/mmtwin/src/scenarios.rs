@@ -38,7 +38,10 @@ fn collect(a: &Value, b: &Value, path: String, found: &mut Vec<String>) {
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                collect(a, b, below(&format!("#{i}")), found);
+                let name = |value: &Value| value.get("name").and_then(Value::as_str).map(str::to_owned);
+                // What has a name is named, as `--set` does.
+                let same = name(a).filter(|_| name(a) == name(b));
+                collect(a, b, below(&same.unwrap_or_else(|| format!("#{i}"))), found);
             }
         }
         _ if a == b => {}
@@ -46,23 +49,46 @@ fn collect(a: &Value, b: &Value, path: String, found: &mut Vec<String>) {
     }
 }
 
-/// What a comparison says of inputs that ran other scenarios than the first; `None` if one of them ran none.
-pub(crate) fn notes<'a>(mut inputs: impl Iterator<Item = &'a Analysed>) -> Option<Vec<String>> {
-    let base = inputs.next()?;
-    let (mut notes, first) = (Vec::new(), of_today(base.resolved.as_ref()?));
-    for other in inputs {
+/// What a comparison says of inputs that ran other scenarios than the first, a note for each way to differ; `None` if one
+/// of them ran none.
+pub(crate) fn notes(columns: &[(&str, &[Analysed])]) -> Option<Vec<String>> {
+    let mut inputs =
+        columns.iter().flat_map(|(name, inputs)| inputs.iter().map(move |input| (*name, inputs.len(), input)));
+    let (base_name, base_runs, base) = inputs.next()?;
+    let name = |column: &str, runs: usize, input: &Analysed| match runs {
+        1 => column.to_string(),
+        _ => input.analysis.source.name.clone(),
+    };
+    let (mut ways, first) = (Vec::<(Vec<String>, Vec<&str>, Vec<String>)>::new(), of_today(base.resolved.as_ref()?));
+    for (column, runs, other) in inputs {
         let found = differences(&first, &of_today(other.resolved.as_ref()?));
         if found.is_empty() {
             continue;
         }
+        match ways.iter_mut().find(|(known, ..)| *known == found) {
+            Some((_, columns, names)) => {
+                columns.extend(Some(column).filter(|column| !columns.contains(column)));
+                names.push(name(column, runs, other));
+            }
+            None => ways.push((found, vec![column], vec![name(column, runs, other)])),
+        }
+    }
+    let note = |(found, in_columns, names): (Vec<String>, Vec<&str>, Vec<String>)| {
         let more = found.len().checked_sub(SHOWN).filter(|more| *more > 0);
         let more = more.map_or_else(String::new, |more| format!("; and {more} more"));
-        let names = (&base.analysis.source.name, &other.analysis.source.name);
         let shown: Vec<String> = found.iter().take(SHOWN).map(|one| shortened(one)).collect();
-        let shown = shown.join("; ");
-        notes.push(format!("{} and {} ran different scenarios: {shown}{more}", names.0, names.1));
-    }
-    Some(notes)
+        // Where all runs of the columns differ in the same way, the names of the columns are enough.
+        let runs: usize =
+            columns.iter().filter(|(name, _)| in_columns.contains(name)).map(|(_, runs)| runs.len()).sum();
+        let whole = runs == names.len() && !in_columns.contains(&base_name);
+        let others = if whole { in_columns.join(", ") } else { names.join(", ") };
+        let first = if whole { base_name.to_string() } else { name(base_name, base_runs, base) };
+        if whole && columns.len() == 2 {
+            return format!("different scenarios: {}{more}", shown.join("; "));
+        }
+        format!("{first} and {others} ran different scenarios: {}{more}", shown.join("; "))
+    };
+    Some(ways.into_iter().map(note).collect())
 }
 
 /// A whole list of processes may differ.

@@ -313,6 +313,13 @@ fn hint(suggestion: &Option<String>) -> String {
 }
 
 impl Comparison {
+    /// A row of a table of metrics.
+    pub fn row(&self, table: &str, key: &str) -> Option<&Row> {
+        let table = self.tables.iter().find(|other| other.name == table)?;
+        let JoinedBody::Metric(rows) = &table.body else { return None };
+        rows.iter().find(|row| row.key == key)
+    }
+
     /// Names that [`Comparison::select`] accepts, in the order of the report.
     pub fn names(&self) -> Vec<&str> {
         let mut names = vec![FINDINGS, CROSS_CHECK];

@@ -5,22 +5,25 @@
 //! CLAUSE    := ROWS OP VALUE               the value itself:              reclaim.efficiency < 80
 //!            | ROWS OP SIGN PERCENT        its change from the baseline:  vmscan.direct_reclaims > +10%
 //!            | ROWS ["significant"] ("worse" | "better" | "changed") [">" PERCENT]
-//! ROWS      := "any" | [TABLE "."] KEY     in either `*` stands for any characters, `?` for one
+//! ROWS      := "any" | [TABLE "."] KEY     `*` stands for any characters, dots included, `?` for one
 //! OP        := "<" | "<=" | ">" | ">=" | "=" | "!="
 //! ```
 //!
 //! A change is (new - old) / old, whatever gain a table prints; from 0 it is infinite. It is tested in every column but
-//! the baseline. So is a value, unless there is only the baseline. `significant` asks for
-//! the test over several runs (p adjusted below 5 %) and is refused where every column is a single run. `worse` and `better`
-//! follow the direction that a row prefers, `changed` needs none.
+//! the baseline. So is a value, unless there is only the baseline. `worse` and `better` follow the direction that a row
+//! prefers, `changed` needs none. Keys are those of [`quantities`](crate::quantities).
+//!
+//! `significant` asks for the test over several runs at 5 %. p is adjusted by Holm for the rows that the clause names; for
+//! `any` for the rows of each table, as it is printed. Where there are too few runs for any of them to be significant, the
+//! expression is refused with the number of runs that it needs: a gate that cannot close is none.
 //!
 //! A row that is n/a decides nothing. Where a clause names one row, this is reported ([`Outcome::undecided`]), so that a
 //! gate does not pass only because an event was not recorded.
 
 use crate::compare::{Comparison, JoinedBody, Row, Value};
 use crate::gain::Verdict;
-use crate::renamed;
-use crate::suggest::nearest;
+use crate::suggest::near;
+use crate::{quantities, renamed, statistics};
 use mmtwin_event::words::glob;
 use std::fmt;
 
@@ -44,7 +47,8 @@ struct Clause {
 #[derive(Clone, Debug, PartialEq)]
 enum Rows {
     Any,
-    Named { table: Option<String>, key: String },
+    /// `KEY` or `TABLE.KEY`, with wildcards.
+    Named(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,21 +127,19 @@ impl FailOn {
         if columns < 2 && !matches!(clause.condition, Condition::Value { .. }) {
             return Err(error("a change needs a baseline, but there is only one column".to_owned()));
         }
-        let significant = matches!(clause.condition, Condition::Direction { significant: true, .. });
-        if significant && !rows(comparison).any(|(_, row)| row.values.iter().filter(|v| v.runs > 1).count() > 1) {
-            return Err(error("significance needs several runs of both columns (NAME=RUN,RUN,...)".to_owned()));
+        let named: Vec<(&str, &Row)> =
+            rows(comparison).filter(|(table, row)| clause.rows.contains(table, &row.key)).collect();
+        if named.is_empty() {
+            return Err(error(clause.rows.unknown(comparison)));
         }
-        let first = usize::from(columns > 1);
-        let mut found = false;
-        for (table, row) in rows(comparison) {
-            if !clause.rows.contains(table, &row.key) {
-                continue;
-            }
-            found = true;
-            let Some(base) = row.values.first() else { continue };
-            for (value, column) in row.values.iter().zip(&comparison.columns).skip(first) {
-                let place = format!("{table}.{} in {column}", row.key);
-                match clause.condition.holds(value) {
+        let significant = matches!(clause.condition, Condition::Direction { significant: true, .. });
+        for column in usize::from(columns > 1)..columns {
+            let sure = significant.then(|| sure(&clause.rows, comparison, &named, column)).transpose();
+            let sure = sure.map_err(&error)?;
+            for (i, (table, row)) in named.iter().enumerate() {
+                let (Some(base), Some(value)) = (row.values.first(), row.values.get(column)) else { continue };
+                let place = format!("{table}.{} in {}", row.key, comparison.columns[column]);
+                match clause.condition.holds(value, sure.as_ref().is_none_or(|sure| sure[i])) {
                     Some(true) if columns > 1 => out.matched.push(format!("{place}: {}", described(base, value))),
                     Some(true) => out.matched.push(format!("{place}: {}", number(value))),
                     Some(false) => {}
@@ -146,12 +148,51 @@ impl FailOn {
                 }
             }
         }
-        if found { Ok(()) } else { Err(error(clause.rows.unknown(comparison))) }
+        Ok(())
     }
 
     fn error(&self, at: usize, message: String) -> FailOnError {
         FailOnError { text: self.text.clone(), column: at + 1, message }
     }
+}
+
+/// Which of the rows differ significantly in a column, or why none can.
+fn sure(rows: &Rows, comparison: &Comparison, named: &[(&str, &Row)], column: usize) -> Result<Vec<bool>, String> {
+    let runs = |column: usize| comparison.inputs.iter().filter(|input| input.column == column).count();
+    let (first, second) = (runs(0), runs(column));
+    // Rows that are tested together: all that are named, or those of each table.
+    let tested = |row: &Row| row.values.get(column).is_some_and(|value| value.test.is_some());
+    let of = |table: &str| match rows {
+        Rows::Any => named.iter().filter(|(other, row)| *other == table && tested(row)).count(),
+        Rows::Named(_) => named.iter().filter(|(_, row)| tested(row)).count(),
+    };
+    let least = named.iter().filter(|(_, row)| tested(row)).map(|(table, _)| of(table)).min();
+    let family = least.unwrap_or(1).max(1);
+    let reached = statistics::smallest_p(first, second) * family as f64 <= 1.0 - statistics::LEVEL;
+    // Runs that are all equal are no test, and need no more of them.
+    let single = first.min(second) < 2;
+    if single || (least.is_some() && !reached) {
+        let how = match (single, family) {
+            (true, _) => "one run on a side is no test".to_owned(),
+            (false, 1) => format!(
+                "{first} and {second} runs can show no difference: p is at least {:.2}",
+                statistics::smallest_p(first, second)
+            ),
+            (false, n) => format!("{first} and {second} runs can show no difference among {n} rows"),
+        };
+        let needed = statistics::runs_needed(family);
+        return Err(format!("{how}; significance needs {needed} runs of each (NAME=RUN,RUN,...)"));
+    }
+    let tests = || named.iter().map(|(_, row)| row.values.get(column).and_then(|value| value.test));
+    Ok(match rows {
+        Rows::Any => tests().map(|test| test.is_some_and(|test| test.significant())).collect(),
+        Rows::Named(_) => {
+            let p: Vec<f64> = tests().flatten().map(|test| test.p).collect();
+            let mut adjusted = statistics::holm(&p).into_iter();
+            let below = |p: f64| p < 1.0 - statistics::LEVEL;
+            tests().map(|test| test.is_some() && adjusted.next().is_some_and(below)).collect()
+        }
+    })
 }
 
 fn rows(comparison: &Comparison) -> impl Iterator<Item = (&str, &Row)> {
@@ -178,51 +219,66 @@ fn described(base: &Value, value: &Value) -> String {
     format!("{} -> {}{change}", number(base), number(value))
 }
 
+/// Names that a message suggests.
+const SUGGESTED: usize = 3;
+
 impl Rows {
     fn contains(&self, in_table: &str, row: &str) -> bool {
         match self {
             Rows::Any => true,
-            Rows::Named { table, key } => table.as_deref().is_none_or(|table| glob(table, in_table)) && glob(key, row),
+            Rows::Named(name) => glob(name, row) || glob(name, &quantities::key(in_table, row)),
         }
     }
 
     fn is_one(&self) -> bool {
-        matches!(self, Rows::Named { table, key }
-            if !key.contains(['*', '?']) && !table.as_deref().is_some_and(|table| table.contains(['*', '?'])))
+        matches!(self, Rows::Named(name) if !name.contains(['*', '?']))
     }
 
     /// Why nothing matched, with the nearest names.
     fn unknown(&self, comparison: &Comparison) -> String {
-        let Rows::Named { table, key } = self else { return "the comparison has no rows".to_owned() };
-        let (wanted, known): (String, Vec<String>) = match table {
-            Some(table) => (
-                format!("{table}.{key}"),
-                rows(comparison).map(|(table, row)| format!("{table}.{}", row.key)).collect(),
-            ),
-            None => (key.clone(), rows(comparison).map(|(_, row)| row.key.clone()).collect()),
-        };
-        if let Some(new) = renamed::row(table.as_deref(), key) {
+        let Rows::Named(wanted) = self else { return "the comparison has no rows".to_owned() };
+        let (table, key) = wanted.rsplit_once('.').map_or((None, wanted.as_str()), |(table, key)| (Some(table), key));
+        if let Some(new) = renamed::row(table, key) {
             return format!("row '{wanted}' is now '{new}'");
         }
-        let near = nearest(&wanted, known.iter().map(String::as_str));
-        format!("no row '{wanted}'{}", near.map_or(String::new(), |near| format!(", did you mean '{near}'?")))
+        let full: Vec<String> = rows(comparison).map(|(table, row)| quantities::key(table, &row.key)).collect();
+        let whole = || full.iter().map(String::as_str);
+        // Without a table a key is compared with keys.
+        let keys = || rows(comparison).map(|(_, row)| row.key.as_str());
+        let mut found = if table.is_some() { near(wanted, whole()) } else { near(wanted, keys()) };
+        if found.is_empty() {
+            found = whole().filter(|key| shares_a_part(wanted, key)).collect();
+        }
+        found.dedup();
+        let quoted: Vec<String> = found.iter().take(SUGGESTED).map(|name| format!("'{name}'")).collect();
+        match quoted.as_slice() {
+            [] => format!("no row '{wanted}'; `mmtwin report INPUT --keys` lists all"),
+            [one] => format!("no row '{wanted}', did you mean {one}?"),
+            [first @ .., last] => format!("no row '{wanted}', did you mean {} or {last}?", first.join(", ")),
+        }
     }
 }
 
+/// True if the last part of a name, behind its last dot, is that of a key, or the first with another one.
+fn shares_a_part(wanted: &str, key: &str) -> bool {
+    let parts = |name: &str| name.split(['.', '_']).map(str::to_owned).collect::<Vec<_>>();
+    let (wanted, key) = (parts(wanted), parts(key));
+    wanted.iter().filter(|part| part.len() > 2 && key.contains(part)).count() * 2 > wanted.len()
+}
+
 impl Condition {
-    /// Whether it holds; `None` if it cannot be told.
-    fn holds(self, value: &Value) -> Option<bool> {
+    /// Whether it holds, where the difference is as sure as the clause wants it; `None` if it cannot be told.
+    fn holds(self, value: &Value, sure: bool) -> Option<bool> {
         match self {
             Condition::Value { operator, limit } => Some(operator.holds(value.cell.number()?, limit)),
             Condition::Change { operator, percent } => Some(operator.holds(value.change?, percent)),
-            Condition::Direction { significant, direction, beyond } => {
+            Condition::Direction { direction, beyond, .. } => {
                 let percent = value.change?;
                 let wanted = match direction {
                     Direction::Changed => percent != 0.0,
                     Direction::Worse => value.verdict == Some(Verdict::Worse),
                     Direction::Better => value.verdict == Some(Verdict::Better),
                 };
-                let sure = !significant || value.test.is_some_and(|test| test.significant());
                 Some(wanted && sure && percent.abs() > beyond)
             }
         }
@@ -328,7 +384,48 @@ mod tests {
         assert_eq!(matched("r?claim.effi?iency worse").len(), 1);
         assert_eq!(matched("any better").len(), 0);
         let error = FailOn::parse("any significant worse").unwrap().evaluate(&two()).unwrap_err();
-        assert!(error.message.contains("needs several runs"), "{error}");
+        assert!(error.message.contains("no test; significance needs 4 runs of each"), "{error}");
+    }
+
+    /// 3 and 3 runs cannot go below p = 0.1: the gate would never close.
+    #[test]
+    fn too_few_runs_are_refused_with_the_number_that_is_needed() {
+        let runs = |from: i128, n: i128| (0..n).map(|i| report(from + i, from as f64 + i as f64, None)).collect();
+        let comparison = |n| compare(vec![("old".into(), runs(100, n)), ("new".into(), runs(200, n))]);
+        let evaluate = |text: &str, n| FailOn::parse(text).unwrap().evaluate(&comparison(n));
+        let error = evaluate("vmscan.direct_reclaims significant worse", 3).unwrap_err();
+        let message = "3 and 3 runs can show no difference: p is at least 0.10; significance needs 4 runs of each";
+        assert!(error.message.starts_with(message), "{}", error.message);
+        assert_eq!(evaluate("vmscan.direct_reclaims significant worse", 4).unwrap().matched.len(), 1);
+        // Two rows that are named together need more than one.
+        let error = evaluate("*e* significant changed", 4).unwrap_err();
+        assert!(error.message.contains("among 2 rows; significance needs 5 runs of each"), "{}", error.message);
+        assert_eq!(evaluate("*e* significant changed", 5).unwrap().matched.len(), 2);
+    }
+
+    #[test]
+    fn names_may_have_dots_and_unknown_ones_suggest_several() {
+        let row = |key: &str| {
+            let mut rows = match report(1, 1.0, None).tables.remove(1).body {
+                Body::Metric(rows) => rows,
+                body => panic!("{body:?}"),
+            };
+            rows[0].key = key.into();
+            rows.remove(0)
+        };
+        let rows = ["memory.some", "memory.full", "io.some"].map(row).into();
+        let table = Table { name: "psi".into(), title: "".into(), note: "".into(), body: Body::Metric(rows) };
+        let one = crate::compare::single(Report { tables: vec![table], ..Report::default() });
+        let evaluate = |text: &str| FailOn::parse(text).unwrap().evaluate(&one);
+        assert_eq!(evaluate("psi.memory.* > 0").unwrap().matched.len(), 2);
+        assert_eq!(evaluate("psi.*.some > 0").unwrap().matched.len(), 2);
+        assert_eq!(evaluate("memory.full > 0").unwrap().matched.len(), 1);
+        let error = evaluate("psi.memory.soem > 0").unwrap_err();
+        assert!(error.message.ends_with("did you mean 'psi.memory.some' or 'psi.memory.full'?"), "{}", error.message);
+        let error = evaluate("memory.sull > 0").unwrap_err();
+        assert!(error.message.ends_with("did you mean 'psi.memory.full'?"), "{}", error.message);
+        let error = evaluate("nothing.of_this > 0").unwrap_err();
+        assert!(error.message.ends_with("`mmtwin report INPUT --keys` lists all"), "{}", error.message);
     }
 
     #[test]
@@ -375,7 +472,7 @@ mod tests {
             ("any worse < 5%", 11, "only '>' makes sense"),
             ("any worse > five", 13, "found 'five'"),
             ("x < 5 and y < 6", 7, "expected 'or' or the end, found 'and'"),
-            ("x(y) < 5", 2, "expected a row, found 'x(y)'"),
+            ("x(y < 5", 2, "expected a row, found 'x(y'"),
         ] {
             let error = FailOn::parse(text).unwrap_err();
             assert_eq!(error.column, column, "{text}: {}", error.message);

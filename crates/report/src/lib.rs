@@ -2,7 +2,8 @@
 //!
 //! [`model::Report`] is what one input gives; [`compare::compare`] puts one or several side by side, and
 //! [`format::write`] prints the result as text, JSON or CSV. [`screen::lines`]
-//! is what a report says first, on one screen; [`topics`] are the tables of a subject, which [`people`] makes short.
+//! is what a report says first, on one screen, [`side_by_side::lines`] what a comparison does; [`topics`] are the tables of
+//! a subject, which [`people`] makes short. [`quantities`] gives every figure a key.
 
 pub mod column;
 pub mod compare;
@@ -14,8 +15,10 @@ pub mod format;
 pub mod gain;
 pub mod model;
 pub mod people;
+pub mod quantities;
 mod renamed;
 pub mod screen;
+pub mod side_by_side;
 pub mod stacks;
 pub mod statistics;
 mod suggest;

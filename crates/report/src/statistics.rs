@@ -175,6 +175,13 @@ pub fn smallest_p(n: usize, m: usize) -> f64 {
     2.0 / choices
 }
 
+/// The least number of runs of each of two columns with which one of `family` rows that are tested together can be
+/// significant.
+pub fn runs_needed(family: usize) -> usize {
+    let reaches = |n: &usize| smallest_p(*n, *n) * family as f64 <= 1.0 - LEVEL;
+    (2..=EXACT).find(reaches).unwrap_or(EXACT)
+}
+
 /// Holm's adjustment: for each p-value of one family the level at which it is rejected.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
@@ -280,6 +287,13 @@ mod tests {
                 close(value, *expected);
             }
         }
+    }
+
+    #[test]
+    fn runs_that_are_needed() {
+        // 2 / C(8, 4) = 0.029, 2 / C(10, 5) = 0.0079, 2 / C(12, 6) = 0.0022
+        assert_eq!([1, 2, 6, 7, 23, 24].map(runs_needed), [4, 5, 5, 6, 6, 7]);
+        assert!(runs_needed(usize::MAX) <= EXACT);
     }
 
     #[test]

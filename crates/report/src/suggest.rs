@@ -1,3 +1,3 @@
 //! The nearest of the known words, for error messages.
 
-pub(crate) use mmtwin_event::words::nearest;
+pub(crate) use mmtwin_event::words::{near, nearest};

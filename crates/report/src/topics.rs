@@ -3,7 +3,7 @@
 //! A topic has the tables of its subject in the order of the report, as [`people`](crate::people) writes them. The tables
 //! of published reports are in no topic: they repeat what is in others.
 
-use crate::compare::{CROSS_CHECK, Comparison, FINDINGS};
+use crate::compare::{CROSS_CHECK, Comparison, FINDINGS, JoinedBody, JoinedTable};
 use crate::model::{Body, Report, Table};
 use crate::people::{body_tells, tells};
 use mmtwin_event::words::glob;
@@ -134,10 +134,21 @@ pub fn has_content(topic: &Topic, report: &Report) -> bool {
     findings || report.tables.iter().any(|table| topic.has(&table.name) && !everywhere(&table.name) && says(table))
 }
 
+impl Topic {
+    /// True if a table of a comparison belongs to it: the rows of what has the topic's name do too.
+    pub fn compares(&self, table: &str) -> bool {
+        self.has(table) || self.name == table
+    }
+}
+
 impl Comparison {
     /// Keeps only the tables of a topic.
     pub fn select_topic(&mut self, topic: &Topic) {
-        self.tables.retain(|table| topic.has(&table.name));
+        let wanted = |table: &JoinedTable| match table.body {
+            JoinedBody::Metric(_) => topic.compares(&table.name),
+            JoinedBody::Single { .. } => topic.has(&table.name),
+        };
+        self.tables.retain(wanted);
         self.findings = self.findings.take().filter(|_| topic.has(FINDINGS));
         self.cross_check = self.cross_check.take().filter(|_| topic.has(CROSS_CHECK));
     }

@@ -17,6 +17,7 @@ mod samples;
 mod task;
 #[cfg(test)]
 mod tests;
+pub mod waiting;
 
 use crate::losses::Losses;
 use gaps::Gap;

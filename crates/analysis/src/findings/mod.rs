@@ -3,7 +3,7 @@
 //! A rule is one file: a threshold with its reason, and a check that gives at most one sentence. It speaks only of
 //! what was recorded; no evidence, no finding, and no finding is a result too.
 
-mod cgroup;
+pub(crate) mod cgroup;
 mod cgroup_limit;
 mod cgroup_near_limit;
 mod cost;
@@ -30,12 +30,13 @@ mod refault;
 mod refault_cold_start;
 mod refault_streaming;
 mod refault_transition;
-mod refaults;
+pub(crate) mod refaults;
 mod slab;
 mod swap_storm;
 mod thp_stalls;
 mod vmalloc_purge;
-mod words;
+mod why;
+pub(crate) mod words;
 mod writeback;
 
 pub use cgroup::Cgroup;
@@ -184,13 +185,11 @@ impl Rule {
             finding.pressure = Pressure::of(a, None);
         }
         rank::rank(&mut finding, self.rank);
+        if finding.next.is_none() && !finding.is_harmless() {
+            finding.next = why::command(a, self.key);
+        }
         Some(finding)
     }
-}
-
-/// The command that explains where a task and its pages went.
-fn explain_task(a: &Analysis) -> String {
-    format!("mmtwin explain --task TASK {}", a.source.name)
 }
 
 /// Severity between `from` and `to`, by where `value` lies between `threshold` and `extreme`.

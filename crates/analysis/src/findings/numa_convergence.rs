@@ -37,7 +37,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         sentence,
         detail,
         table: "numa",
-        next: Some(super::explain_task(a)),
+        next: Some(super::why::task(a)),
         ..Finding::default()
     })
 }

@@ -28,7 +28,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         sentence,
         detail,
         table: "migrate",
-        next: Some(super::explain_task(a)),
+        next: Some(super::why::task(a)),
         ..Finding::default()
     })
 }

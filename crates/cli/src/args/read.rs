@@ -162,6 +162,7 @@ Examples:
   mmtwin report mmtwin.mmt --cgroup '/docker/*' reclaim
   mmtwin report trace.txt --counters before.vmstat,after.vmstat --format json
   mmtwin report trace.txt --style historic --table vmscan   as published
+  mmtwin report mmtwin.mmt psi --keys           what --fail-on takes, of one topic
   trace-cmd report | mmtwin report -")]
 pub struct Report {
     /// Recordings and traces, then at most one topic; default: the newest recording here
@@ -188,6 +189,9 @@ pub struct Report {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub filtering: Filtering,
+    /// List the keys of all quantities, which --fail-on takes, with their units and which direction is better
+    #[arg(long, conflicts_with_all = ["tables", "fail_on", "max_lost", "style"])]
+    pub keys: bool,
 }
 
 /// Layouts of published tables.
@@ -202,17 +206,28 @@ pub enum TableStyle {
 /// `mmtwin compare`
 #[derive(Args, Debug)]
 #[command(after_help = "\
+Prints one screen: what is compared, which quantities got worse and better, by
+how much and whether that is significant, and which findings came and went.
+With a TOPIC as the last argument it prints the tables of one subject, those of
+`mmtwin report`. A file of such a name is ./NAME.
+
 Runs of one column are separated by commas; NAME= names a column:
   mmtwin compare base.mmt new.mmt
   mmtwin compare vanilla=b1.mmt,b2.mmt,b3.mmt patched=n1.mmt,n2.mmt,n3.mmt
-  mmtwin compare base.mmt new.mmt --fail-on 'reclaim-direct.scanned > +10%'")]
+  mmtwin compare base.mmt new.mmt reclaim
+  mmtwin compare base.mmt new.mmt --fail-on 'psi.memory.* worse > 5%'
+
+`mmtwin report REC --keys` lists what --fail-on takes.")]
 pub struct Compare {
-    /// Baseline first, then the inputs to compare with it
-    #[arg(required = true, num_args = 2.., value_name = "INPUT")]
+    /// Baseline first, then the inputs to compare with it; then at most one topic
+    #[arg(required = true, num_args = 2.., value_name = "INPUT|TOPIC")]
     pub inputs: Vec<OsString>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub amount: Amount,
     /// Exit with status 3 if a row matches the expression
     #[arg(long, value_name = "EXPR")]
     pub fail_on: Option<String>,
@@ -356,30 +371,47 @@ pub enum Compression {
 
 /// `mmtwin explain`
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("subject").required(true).args(["page", "task", "group"]))]
+#[command(group = clap::ArgGroup::new("subject").args(["stall", "refault", "oom", "cgroup", "page", "task", "group"]))]
 #[command(after_help = "\
-Prints one step per event: time, event, the kernel function and rule that
-decided, and their figures. The last paragraph is the answer. What was not
-recorded is n/a, with the event to record for it.
+Without a subject it lists the longest waits for memory. Otherwise it prints one
+step per event: time, event, the kernel function and rule that decided, and
+their figures. The last paragraph is the answer. What was not recorded is n/a,
+with the event to record for it.
 
 PAGE is a frame number (0x1d7a0), PROCESS@ADDRESS (1000@0x7f0000005000) or
 [PROCESS/]REGION:OFFSET (one/heap:0x5000, heap:12MiB). Kernels do not trace
-which rule decided; the twin does, with mmtwin:numa_*.
+which rule decided; the twin does for NUMA, with mmtwin:numa_*.
 
 Examples:
+  mmtwin explain mmtwin.mmt                    the longest waits
+  mmtwin explain mmtwin.mmt --stall            the longest one, step by step
+  mmtwin explain mmtwin.mmt --stall 2.5s       the one 2.5 s after the start
+  mmtwin explain mmtwin.mmt --task redis-server
+  mmtwin explain mmtwin.mmt --cgroup /web
+  mmtwin explain mmtwin.mmt --refault          why pages came back
   mmtwin run s.toml --set 'run.events=[\"mmtwin:numa_*\", \"sched:*_numa\"]' -o s.mmt
   mmtwin explain s.mmt --page one/heap:0x5000
-  mmtwin explain s.mmt --task 1003
-  mmtwin explain s.mmt --group 1001 --format json
-  mmtwin explain trace.dat --task 173         from the events of a real kernel")]
+  mmtwin explain s.mmt --group 1001 --format json")]
 pub struct Explain {
     /// Recording or trace
     #[arg(value_name = "INPUT")]
     pub input: PathBuf,
+    /// A wait for memory: the N-th longest (default 1), or that at a time: 2.5s after the start, or 4856.34 of the trace clock
+    #[arg(long, value_name = "N|TIME", num_args = 0..=1, default_missing_value = "1", value_parser = parse_which)]
+    pub stall: Option<mmtwin_analysis::explain::waiting::Which>,
+    /// Why evicted pages came back
+    #[arg(long)]
+    pub refault: bool,
+    /// Why processes were killed
+    #[arg(long)]
+    pub oom: bool,
+    /// A cgroup: its path, or the end of it
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<String>,
     /// A page: PFN, PROCESS@ADDRESS or [PROCESS/]REGION:OFFSET
     #[arg(long, value_name = "PAGE", value_parser = parse_page)]
     pub page: Option<mmtwin_analysis::explain::names::Asked>,
-    /// A task: thread id or name
+    /// A task: thread id or name; its waits, and where NUMA balancing put it
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
     /// A NUMA group: its id
@@ -394,6 +426,21 @@ pub struct Explain {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub window: Window,
+}
+
+/// The n-th longest wait, or one at a time.
+fn parse_which(text: &str) -> Result<mmtwin_analysis::explain::waiting::Which, String> {
+    use mmtwin_analysis::explain::waiting::Which;
+    if let Ok(n) = text.parse::<usize>() {
+        return Ok(Which::Nth(n));
+    }
+    if text.ends_with(|c: char| c.is_ascii_alphabetic()) {
+        return parse_time(text).map(|time| Which::After(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
+    }
+    parse_stamp(text).map(Which::At).map_err(|_| {
+        "expected a number (1 is the longest wait), a time after the start (2.5s) or of the trace clock (4856.34)"
+            .into()
+    })
 }
 
 /// A number, decimal or with 0x.

@@ -1,14 +1,19 @@
 //! `mmtwin compare`.
 
-use super::{print, reported};
-use crate::args::Compare;
-use crate::{Failure, reading};
-use mmtwin::Analysed;
+use super::report::for_people;
+use super::{append, colour, reported};
+use crate::args::{Compare, Format};
+use crate::{Failure, reading, terminal};
+use mmtwin::{Analysed, running};
 use mmtwin_report::column::ColumnArgument;
-use mmtwin_report::compare::{JoinedBody, JoinedTable};
+use mmtwin_report::compare::{Comparison, JoinedBody, JoinedTable};
 use mmtwin_report::fail_on::FailOn;
+use mmtwin_report::format;
+use mmtwin_report::side_by_side::{self, Subject};
+use mmtwin_report::topics;
 use mmtwin_trace::input::Options;
 use mmtwin_validate::fidelity;
+use std::ffi::OsString;
 use std::path::Path;
 
 /// Runs the verb.
@@ -16,27 +21,101 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     let usage = |e: &dyn std::fmt::Display| Failure::Usage(e.to_string());
     let fail_on = arguments.fail_on.as_deref().map(FailOn::parse).transpose().map_err(|e| usage(&e))?;
     let filter = arguments.filtering.filter()?;
+    let topic = arguments.inputs.last().and_then(|last| topics::named(last.to_str()?));
+    let inputs = &arguments.inputs[..arguments.inputs.len() - usize::from(topic.is_some())];
+    if inputs.len() < 2 {
+        return Err(Failure::Usage("compare needs two inputs: the baseline, and what is compared with it".into()));
+    }
+    if let Some(topic) = topic.filter(|_| !arguments.printing.tables.is_empty()) {
+        let name = topic.name;
+        return Err(Failure::Usage(format!("topic {name} and --table: specify one of them (a file is ./{name})")));
+    }
     let (mut names, mut sides) = (Vec::new(), Vec::new());
-    for argument in &arguments.inputs {
+    for argument in inputs {
         let column = ColumnArgument::parse(argument, |name| Path::new(name).exists()).map_err(|e| usage(&e))?;
         let side = column.inputs.iter().map(|input| reading::analyse_part(input, &Options::default(), &filter));
         sides.push(side.collect::<Result<Vec<Analysed>, _>>()?);
         names.push(column.name);
     }
-    let fidelity = fidelity::of_sides(&sides)?;
     let columns: Vec<_> = names.iter().map(String::as_str).zip(sides.iter().map(Vec::as_slice)).collect();
     let mut comparison = mmtwin::compare(&columns);
-    if let Some(fidelity) = fidelity {
-        let curves = Some(fidelity.curve_table()).filter(|_| !fidelity.curves.is_empty());
-        let joined = [fidelity.table()].into_iter().chain(curves).map(|table| JoinedTable {
-            name: table.name,
-            title: table.title,
-            note: table.note,
-            body: JoinedBody::Single { input: 0, body: table.body },
-        });
-        comparison.tables.splice(0..0, joined);
-    }
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
-    print(&mut comparison, &arguments.printing)?;
+    let people = arguments.printing.format == Format::Table && arguments.printing.tables.is_empty();
+    let mut text = Vec::new();
+    match topic {
+        None if people && !arguments.amount.all => {
+            let aside = running::state_of_the_lab(&columns);
+            let subject = Subject { comparison: &comparison, command: &command(inputs), aside: aside.as_deref() };
+            screen(&subject, &mut text);
+        }
+        None => {
+            add_fidelity(&mut comparison, &sides)?;
+            append(&mut comparison, &arguments.printing, &mut text)?;
+        }
+        Some(topic) => {
+            // The overview stays for the heading.
+            let whole = comparison.clone();
+            comparison.select_topic(topic);
+            match people && !arguments.amount.all {
+                true => {
+                    let aside = running::state_of_the_lab(&columns);
+                    let subject = Subject { comparison: &whole, command: "", aside: aside.as_deref() };
+                    of_topic(&subject, comparison, &mut text)?;
+                }
+                false => append(&mut comparison, &arguments.printing, &mut text)?,
+            }
+        }
+    }
+    terminal::show(&text, !arguments.amount.no_pager)?;
     Ok(outcome.map_or(0, |outcome| reported(&outcome)))
+}
+
+/// Appends the tables of a topic: side by side what can be, then lists of each input.
+fn of_topic(subject: &Subject<'_>, mut comparison: Comparison, text: &mut Vec<u8>) -> Result<(), Failure> {
+    let style = format::Style { width: terminal::screen_width(), colour: colour(), ..format::Style::default() };
+    let mut lines = side_by_side::heading(subject, &style);
+    let tables = side_by_side::tables(&comparison, &style);
+    lines.extend([String::new()].into_iter().chain(tables));
+    for line in lines {
+        text.extend_from_slice(line.as_bytes());
+        text.push(b'\n');
+    }
+    comparison.tables.retain(|table| matches!(table.body, JoinedBody::Single { .. }));
+    comparison.inputs.iter_mut().for_each(|input| input.info.name = subject.comparison.columns[input.column].clone());
+    let mut told = comparison.clone();
+    told.for_people();
+    if told.tables.is_empty() && told.findings.is_none() && told.cross_check.is_none() {
+        return Ok(());
+    }
+    text.push(b'\n');
+    for_people(comparison, text)
+}
+
+/// The tables of a twin beside a kernel, first.
+fn add_fidelity(comparison: &mut Comparison, sides: &[Vec<Analysed>]) -> Result<(), Failure> {
+    let Some(fidelity) = fidelity::of_sides(sides)? else { return Ok(()) };
+    let curves = Some(fidelity.curve_table()).filter(|_| !fidelity.curves.is_empty());
+    let joined = [fidelity.table()].into_iter().chain(curves).map(|table| JoinedTable {
+        name: table.name,
+        title: table.title,
+        note: table.note,
+        body: JoinedBody::Single { input: 0, body: table.body },
+    });
+    comparison.tables.splice(0..0, joined);
+    Ok(())
+}
+
+/// The command with its inputs, for a line that names a topic behind it.
+fn command(inputs: &[OsString]) -> String {
+    let inputs: Vec<_> = inputs.iter().map(|input| input.to_string_lossy()).collect();
+    format!("mmtwin compare {}", inputs.join(" "))
+}
+
+/// Appends one screen.
+pub(super) fn screen(subject: &Subject<'_>, text: &mut Vec<u8>) {
+    let style = format::Style { width: terminal::screen_width(), colour: colour(), ..format::Style::default() };
+    for line in side_by_side::lines(subject, &style) {
+        text.extend_from_slice(line.as_bytes());
+        text.push(b'\n');
+    }
 }

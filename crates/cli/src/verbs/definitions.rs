@@ -1,5 +1,6 @@
 //! `mmtwin completions` and `mmtwin man`: made from the definitions of the command line.
 
+use super::keys;
 use crate::Failure;
 use crate::args::{Cli, Completions, Man};
 use clap::CommandFactory;
@@ -9,7 +10,8 @@ use mmtwin_trace::output::FileOutput;
 pub fn completions(arguments: Completions) -> Result<i32, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "mmtwin", &mut script);
-    std::io::Write::write_all(&mut std::io::stdout(), &script)?;
+    let script = keys::complete(arguments.shell, &String::from_utf8_lossy(&script));
+    std::io::Write::write_all(&mut std::io::stdout(), script.as_bytes())?;
     Ok(0)
 }
 

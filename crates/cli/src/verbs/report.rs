@@ -37,6 +37,9 @@ fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
     let fail_on = arguments.fail_on.as_deref().map(FailOn::parse).transpose().map_err(|e| usage(&e))?;
     let (mut inputs, topic) = inputs_and_topic(&arguments.inputs);
     check(arguments, topic)?;
+    if arguments.keys {
+        return super::keys::list(&inputs, topic, &options, arguments, text);
+    }
     let chosen = if inputs.is_empty() {
         let newest = reading::newest(Path::new("."))?;
         if arguments.amount.all || topic.is_some() || !people(arguments) {
@@ -54,7 +57,8 @@ fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
         // A screen is made of the report itself.
         let of_screen = (people(arguments) && !arguments.amount.all && topic.is_none()).then(|| report.clone());
         let mut comparison = compare::single(report);
-        let outcome = fail_on.as_ref().map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
+        let decide = |f: &FailOn| f.evaluate(&compare::single(analysed.quantities()));
+        let outcome = fail_on.as_ref().map(decide).transpose().map_err(|e| usage(&e))?;
         match (arguments.style, topic, &of_screen) {
             (TableStyle::Historic, ..) => print_historic(&analysed, &arguments.printing.tables, text)?,
             (_, Some(topic), _) => {
@@ -104,7 +108,7 @@ pub(super) fn one_screen(subject: &Subject<'_>, text: &mut Vec<u8>) {
 }
 
 /// Appends tables for people, and what was omitted of them.
-fn for_people(mut comparison: Comparison, text: &mut Vec<u8>) -> Result<(), Failure> {
+pub(super) fn for_people(mut comparison: Comparison, text: &mut Vec<u8>) -> Result<(), Failure> {
     let nothing = comparison.findings.is_none() && comparison.cross_check.is_none();
     let omitted = comparison.for_people();
     let width = terminal::screen_width().max(screen::NARROWEST);

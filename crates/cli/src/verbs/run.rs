@@ -1,7 +1,8 @@
 //! `mmtwin run`.
 
+use super::append;
+use super::compare::screen;
 use super::report::one_screen;
-use super::{append, colour};
 use crate::args::{Arm, Format, KernelFile, LabMode, Run};
 use crate::lab::on_lab;
 use crate::reading::analyse;
@@ -13,9 +14,9 @@ use mmtwin_event::results::Ending;
 use mmtwin_host::restore;
 use mmtwin_lab::Mode;
 use mmtwin_report::compare;
-use mmtwin_report::format::{self, Style, write};
 use mmtwin_report::model::Report;
 use mmtwin_report::screen::Subject;
+use mmtwin_report::side_by_side;
 use mmtwin_scenario::{Scenario, load};
 use mmtwin_trace::input::Options;
 use mmtwin_trace::recording::Writer;
@@ -238,6 +239,12 @@ fn tables(analysed: &[Analysed], arguments: &Run) -> Result<(), Failure> {
             report.input.name = name(&arguments.scenario);
             for finding in &mut report.findings {
                 finding.command = finding.command.replacen("mmtwin report", "mmtwin run", 1);
+                let next = finding.next.take();
+                let name = &analysed.analysis.source.name;
+                finding.next = next.map(|next| match next.strip_prefix("mmtwin explain ") {
+                    Some(rest) => format!("mmtwin explain {} after -o REC", rest.replacen(name.as_str(), "REC", 1)),
+                    None => next,
+                });
             }
         }
         report
@@ -250,28 +257,32 @@ fn tables(analysed: &[Analysed], arguments: &Run) -> Result<(), Failure> {
             let (analysis, about, kept) = (&analysed.analysis, &analysed.about, arguments.output.is_some());
             one_screen(&Subject { analysis, report, about, chosen: None, kept }, &mut text);
         }
-        _ => {
+        _ if all || arguments.printing.format != Format::Table => {
             let mut comparison = match reports.len() {
                 1 => compare::single(reports.remove(0)),
                 _ => compare::compare(vec![(name(&arguments.scenario), reports)]),
             };
-            if all || arguments.printing.format != Format::Table {
-                append(&mut comparison, &arguments.printing, &mut text)?;
-            } else {
-                // Of several runs what the workload achieved: medians.
-                comparison.tables.retain(|table| table.name == WORKLOAD);
-                comparison.cross_check = None;
-                let style = Style { width: terminal::screen_width(), colour: colour(), ..Style::default() };
-                write(&comparison, format::Format::Table, &style, &mut text)?;
-                writeln!(text, "\nmore: --all")?;
-            }
+            append(&mut comparison, &arguments.printing, &mut text)?;
+        }
+        _ => {
+            let scenario = name(&arguments.scenario);
+            let comparison = mmtwin::compare(&[(&scenario, analysed)]);
+            let command = format!("mmtwin run {scenario} --seeds {}", seeds(arguments));
+            screen(&side_by_side::Subject { comparison: &comparison, command: &command, aside: None }, &mut text);
         }
     }
     Ok(terminal::show(&text, !arguments.amount.no_pager)?)
 }
 
-/// Name of the table of workload results.
-const WORKLOAD: &str = "workload";
+/// The seeds as somebody would write them.
+fn seeds(arguments: &Run) -> String {
+    let seeds = arguments.seeds.iter().flat_map(|seeds| &seeds.0);
+    let seeds: Vec<u64> = seeds.copied().collect();
+    match seeds.as_slice() {
+        [first, .., last] if last - first + 1 == seeds.len() as u64 => format!("{first}..{last}"),
+        seeds => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
+    }
+}
 
 fn name(path: &Path) -> String {
     path.to_string_lossy().into_owned()

@@ -37,7 +37,7 @@ fn pages_tasks_and_groups() {
     explain("explain-no-task", &["--task", "pear"]);
     explain("explain-no-group", &["--group", "7"]);
     explain("explain-usage-page", &["--page", "heap"]);
-    explain("explain-usage-nothing", &[]);
+    explain("explain-nothing-waited", &[]);
     explain("explain-usage-two", &["--task", "1001", "--group", "1001"]);
 }
 
@@ -117,6 +117,62 @@ fn one_chain_in_every_format() {
         };
         assert_eq!(rules(&other), rules(&whole), "{converted}");
     }
+}
+
+/// Waits of real kernels and of the twin: the list, one of them, of a task, of a cgroup, refaults and kills.
+#[test]
+fn who_waited_and_why() {
+    let scratch = scratch();
+    let explain = |name: &str, arguments: &[&str]| {
+        transcript_in(scratch.path(), name, &[&["explain"], arguments].concat());
+    };
+    let host = "tests/data/host-6.18.dat";
+    explain("explain-waits", &[host]);
+    explain("explain-stall", &[host, "--stall"]);
+    explain("explain-stall-at", &[host, "--stall", "100ms"]);
+    explain("explain-stall-none", &[host, "--stall", "9s"]);
+    explain("explain-waits-of-task", &[host, "--task", "stream"]);
+    explain("explain-stall-writeback", &[&recording("writeback-6.18"), "--stall", "2"]);
+    explain("explain-oom", &["tests/verdicts/oom.tar.zst", "--oom"]);
+    explain("explain-oom-none", &[host, "--oom"]);
+    explain("explain-refault", &["tests/verdicts/reread-filemap.tar.zst", "--refault"]);
+    explain("explain-cgroup", &["tests/verdicts/reread-filemap.tar.zst", "--cgroup", "app"]);
+    explain("explain-cgroup-none", &["tests/verdicts/reread-filemap.tar.zst", "--cgroup", "/web"]);
+    explain("explain-usage-stall", &[host, "--stall", "soon"]);
+    let twin = scratch.path().join("twin.mmt");
+    let limit = "cgroup./box.memory.max=\"480 MiB\"";
+    let scenario = "scenarios/guide/container-limit.toml";
+    let output = twin.to_str().expect("UTF-8");
+    ok(["run", scenario, "--set", limit, "--set", "run.events=[\"vmscan:*\"]", "-o", output, "--table", "workload"]);
+    explain("explain-twin-stall", &["SCRATCH/twin.mmt", "--stall"]);
+    explain("explain-twin-cgroup", &["SCRATCH/twin.mmt", "--cgroup", "/box"]);
+}
+
+/// One screen of any stored recording, and what findings say can be typed.
+#[test]
+fn commands_that_findings_print_work() {
+    let folder = super::support::root().join("tests/verdicts");
+    let mut tried = 0;
+    for entry in folder.read_dir().expect("recordings") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "zst") {
+            continue;
+        }
+        let input = path.to_str().expect("UTF-8");
+        let screen = ok(["explain", input]);
+        assert!(screen.lines().count() <= 40, "{input}: {}\n{screen}", screen.lines().count());
+        let report: Value = serde_json::from_str(&ok(["report", input, "--format", "json"])).expect("JSON");
+        for finding in report["findings"].as_array().expect("findings") {
+            let Some(command) = finding["next"].as_str().and_then(|next| next.strip_prefix("mmtwin explain ")) else {
+                continue;
+            };
+            let arguments: Vec<&str> = command.split(' ').collect();
+            let screen = ok([&["explain"], arguments.as_slice()].concat());
+            assert!((4..=40).contains(&screen.lines().count()), "{command}\n{screen}");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 10, "{tried}");
 }
 
 #[test]

@@ -64,6 +64,40 @@ fn every_sample_fits_one_screen() {
 }
 
 #[test]
+fn every_comparison_fits_one_screen() {
+    let scratch = scratch();
+    let samples = samples(scratch.path());
+    for pair in samples.windows(2) {
+        for (columns, width) in [(Some("60"), 60), (None, 80)] {
+            let text = printed(columns, &[Path::new("compare"), &pair[0], &pair[1]]);
+            let lines = text.lines().count();
+            assert!((5..=40).contains(&lines), "{pair:?}: {lines} lines\n{text}");
+            assert!(widest(&text).0 <= width, "{pair:?} of {width}: {}\n{text}", widest(&text).1);
+        }
+    }
+}
+
+/// A twin beside the lab's run of the same scenario: whether it began with the guest's memory.
+#[test]
+fn a_twin_beside_the_lab_says_where_it_began() {
+    let scratch = scratch();
+    let lab = unpacked(scratch.path()).into_iter().find(|path| path.ends_with("reclaim-cgroup-6.1.mmt"));
+    let lab = lab.expect("a recording of the lab");
+    let (alone, continued) = (scratch.path().join("alone.mmt"), scratch.path().join("continued.mmt"));
+    let scenario = Path::new("scenarios/fidelity/reclaim-cgroup.toml");
+    let run = |output: &Path, more: &[&Path]| {
+        let arguments = [Path::new("run"), scenario, Path::new("-o"), output, "--table".as_ref(), "workload".as_ref()];
+        ok([&arguments[..], more].concat());
+    };
+    run(&alone, &[]);
+    run(&continued, &["--from-state".as_ref(), &lab]);
+    let compare = |twin: &Path| ok([Path::new("compare"), &lab, twin]).replace('\n', " ");
+    assert!(compare(&alone).contains("--from-state"), "{}", compare(&alone));
+    let text = compare(&continued);
+    assert!(text.contains("The twin began with the free memory that the lab's kernel had."), "{text}");
+}
+
+#[test]
 fn topics_fit_the_width() {
     let scratch = scratch();
     let mut samples = unpacked(scratch.path());

@@ -110,6 +110,19 @@ fn comparisons() {
     transcript("compare-fail-on-passes", &[&fail[..], &["reclaim-cgroup.scanned < -10%"]].concat());
     transcript("compare-fail-on-unknown-row", &[&fail[..], &["reclaim-cgroup.scaned > +10%"]].concat());
     transcript("compare-fail-on-renamed-row", &[&fail[..], &["reclaim-cgroup.kept > +10%"]].concat());
+    let both = ["compare", &writeback, &cgroup];
+    transcript(
+        "compare-fail-on-glob",
+        &[&both[..], &["-t", "latency", "--fail-on", "process.*.stalled worse > 5%"]].concat(),
+    );
+    let few = "any significant worse > 5%";
+    transcript("compare-fail-on-too-few", &["compare", &base, &new, "--fail-on", few]);
+    transcript("compare-screen", &both);
+    transcript("compare-screen-runs", &["compare", &base, &new]);
+    transcript("compare-topic", &[&both[..], &["reclaim"]].concat());
+    transcript("compare-several", &["compare", &cgroup, &writeback, &slab]);
+    transcript("report-keys", &["report", V6, "reclaim", "--keys"]);
+    transcript("report-keys-of-nothing", &["report", "oom", "--keys"]);
     transcript("compare-fail-on-unreadable", &[&fail[..], &["more, please"]].concat());
 }
 

@@ -1,6 +1,7 @@
 //! Reads the grammar of `--fail-on`. Every error points at its column and says what was expected there.
 
 use super::{Clause, Condition, Direction, FailOnError, Operator, Rows};
+use crate::quantities::is_part;
 use crate::suggest::nearest;
 
 #[derive(Clone, Copy)]
@@ -83,15 +84,11 @@ impl<'a> Parser<'a> {
 
     fn clause(&mut self) -> Result<Clause, FailOnError> {
         let word = self.expect("a row such as vmscan.direct_reclaims, or 'any'")?;
-        let name = |c: char| c.is_alphanumeric() || "_-*?./:".contains(c);
+        let name = |c: char| is_part(c) || "*?".contains(c);
         if let Some(bad) = word.text.chars().position(|c| !name(c)) {
             return Err(self.error(word.at + bad, format!("expected a row, found '{}'", word.text)));
         }
-        let rows = match word.text.rsplit_once('.') {
-            _ if word.text == "any" => Rows::Any,
-            Some((table, key)) => Rows::Named { table: Some(table.to_owned()), key: key.to_owned() },
-            None => Rows::Named { table: None, key: word.text.to_owned() },
-        };
+        let rows = if word.text == "any" { Rows::Any } else { Rows::Named(word.text.to_owned()) };
         Ok(Clause { rows, condition: self.condition()?, at: word.at })
     }
 

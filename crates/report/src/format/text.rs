@@ -1,9 +1,8 @@
 //! The report as text: what it is about, findings, event/counter cross-check, then the tables.
 //!
 //! A value of a comparison is written `VALUE (+x.xx%)` by its row's rule of gain, or `VALUE (+x.x%)` with the plain
-//! change if the row has none, followed by `better` or `worse` where the row prefers a direction. With several runs the
-//! median is followed by its interval, the change by `*` if it is significant (only then is it called better or worse)
-//! and by the size of the effect with its interval. Published figures stand before the column that reproduces them, the
+//! change if the row has none. With several runs the median is followed by its interval, the change by `*` if it is
+//! significant (only then is it called better or worse, where the row prefers a direction) and by the size of the effect with its interval. Published figures stand before the column that reproduces them, the
 //! error and whether the row was fitted behind it.
 
 use super::Style;
@@ -309,9 +308,9 @@ fn gain(row: &Row, value: &Value) -> String {
     }
 }
 
-/// Whether a difference may be called one: a test, where there is one, has to confirm it.
+/// Whether a difference may be called one: a test has to confirm it.
 fn verdict(value: &Value) -> Option<Verdict> {
-    value.verdict.filter(|_| value.test.is_none_or(|test| test.significant()))
+    value.verdict.filter(|_| value.test.is_some_and(|test| test.significant()))
 }
 
 fn mark(value: &Value) -> String {

@@ -32,7 +32,7 @@ fn incomplete(subject: &Subject<'_>) -> String {
 }
 
 /// What ran the kernel.
-fn arm(arm: &str) -> &str {
+pub(crate) fn arm(arm: &str) -> &str {
     match arm {
         "twin" => "simulated by the twin",
         "lab" => "recorded in the lab",

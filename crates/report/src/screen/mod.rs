@@ -13,6 +13,8 @@ mod strip;
 mod time;
 mod verdict;
 
+pub(crate) use header::arm;
+
 use crate::format::Style;
 use crate::format::grid::{Tone, clean, wrap};
 use crate::model::Report;
@@ -83,13 +85,13 @@ impl Subject<'_> {
 
 /// A line in one tone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Line {
-    tone: Tone,
-    text: String,
+pub(crate) struct Line {
+    pub(crate) tone: Tone,
+    pub(crate) text: String,
 }
 
 impl Line {
-    fn new(tone: Tone, text: impl Into<String>) -> Line {
+    pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Line {
         Line { tone, text: text.into() }
     }
 }
@@ -119,7 +121,7 @@ pub fn lines(subject: &Subject<'_>, style: &Style) -> Vec<String> {
 }
 
 /// At most `most` lines of a text; what is cut ends in a mark.
-fn at_most(text: &str, width: usize, most: usize) -> Vec<String> {
+pub(crate) fn at_most(text: &str, width: usize, most: usize) -> Vec<String> {
     let mut lines = wrap(text, width);
     lines.retain(|line| !line.is_empty());
     if lines.len() > most {
@@ -145,7 +147,7 @@ fn parts_that_fit(parts: &[String], width: usize) -> String {
 }
 
 /// A text of at most `width` characters.
-fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
