@@ -174,8 +174,9 @@ pub struct Follow {
     silence: (u64, u64),
 }
 
-/// From this part of the wait on a time without events is a step.
+/// From this part of the wait and this length on a time without events is a step.
 const SILENCE: u64 = 4;
+const LONG: u64 = 1_000_000;
 
 impl Follow {
     /// Follows a wait that a survey found.
@@ -311,9 +312,9 @@ impl Follow {
             self.steps.push(Step::new(at, Kind::MmShrinkSlabEnd, None, what));
         }
         let (at, silent) = self.silence;
-        if silent > 0 && silent.saturating_mul(SILENCE) >= self.target.wait.length() {
+        if silent >= LONG && silent.saturating_mul(SILENCE) >= self.target.wait.length() {
             let what = format!(
-                "no event for {}: it did not run, or waited where nothing was traced (record sched:sched_switch, block:*)",
+                "no event for {}: it worked on, did not run, or waited for a disk (record sched:sched_switch, block:*)",
                 time(silent as f64)
             );
             let mut step = Step::new(at, Kind::Other, None, what);

@@ -102,7 +102,7 @@ fn a_wait_is_followed_from_its_begin_to_the_page() {
                 (
                     24,
                     "silence",
-                    "no event for 6.0 ms: it did not run, or waited where nothing was traced (record sched:sched_switch, block:*)"
+                    "no event for 6.0 ms: it worked on, did not run, or waited for a disk (record sched:sched_switch, block:*)"
                 ),
                 (30, "mm_vmscan_direct_reclaim_end", "returns: 128 KiB freed, 20 ms after its begin"),
                 (31, "mm_page_alloc", "gets the page of order 3, 1.0 ms after reclaim"),
