@@ -208,7 +208,7 @@ impl Cgroups {
         };
         let values = files.map(|file| read(&mut self.text, &directory.join(file))?.trim().parse::<u64>().ok());
         let [Some(usage), Some(limit)] = values else { return false };
-        limit < UNLIMITED && limit >= 4096 && usage > limit / 100 * NEAR_PERCENT
+        (4096..UNLIMITED).contains(&limit) && usage > limit / 100 * NEAR_PERCENT
     }
 }
 
