@@ -124,10 +124,10 @@ impl Cgroups {
         }
         let until = clock::thread_cpu_time() + BUDGET;
         let mut found = Vec::new();
-        for i in 1.. {
+        for i in 1usize.. {
             let Some(directory) = self.round.pop() else { break };
             found.extend(self.visit(directory, begins));
-            if !begins && i % STRIDE == 0 && clock::thread_cpu_time() > until {
+            if !begins && i.is_multiple_of(STRIDE) && clock::thread_cpu_time() > until {
                 break;
             }
         }
@@ -147,8 +147,8 @@ impl Cgroups {
         let rounds = self.rounds;
         let known = self.groups.get(&directory);
         // Some file systems do not count.
-        let again =
-            known.is_none_or(|group| group.links != links || links < 2) || (links > 2 && rounds % READ_AGAIN == 0);
+        let again = known.is_none_or(|group| group.links != links || links < 2)
+            || (links > 2 && rounds.is_multiple_of(READ_AGAIN));
         let below = if again { directories(&directory, links) } else { Vec::new() };
         let now = self.counted(&directory);
         let group = self.groups.entry(directory.clone()).or_insert_with(|| {
@@ -208,7 +208,7 @@ impl Cgroups {
         };
         let values = files.map(|file| read(&mut self.text, &directory.join(file))?.trim().parse::<u64>().ok());
         let [Some(usage), Some(limit)] = values else { return false };
-        limit < UNLIMITED && limit >= 4096 && usage > limit / 100 * NEAR_PERCENT
+        (4096..UNLIMITED).contains(&limit) && usage > limit / 100 * NEAR_PERCENT
     }
 }
 

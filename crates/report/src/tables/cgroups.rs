@@ -13,7 +13,7 @@ pub fn table(analysis: &Analysis) -> Table {
     let waited = analysis.waited_by_cgroup();
     let mut all: BTreeMap<&str, Option<Cgroup<'_>>> = waited.keys().map(|path| (*path, None)).collect();
     all.extend(Cgroup::all(analysis).map(|cgroup| (cgroup.key, Some(cgroup))));
-    let mut rows: Vec<(Reverse<(u64, u64)>, Vec<Cell>)> = Vec::new();
+    let mut rows: Vec<((u64, u64), Vec<Cell>)> = Vec::new();
     for (path, cgroup) in all {
         let waits = waited.get(path).copied();
         let pressure = |tasks| cgroup.and_then(|cgroup| cgroup.pressure(tasks)).map(|share| share * 100.0);
@@ -37,9 +37,9 @@ pub fn table(analysis: &Analysis) -> Table {
             Cell::recorded(cgroup.and_then(|cgroup| cgroup.refaults())),
             Cell::recorded(cgroup.and_then(|cgroup| cgroup.oom_kills())),
         ];
-        rows.push((Reverse((waits.unwrap_or(0), hits.unwrap_or(0))), row));
+        rows.push(((waits.unwrap_or(0), hits.unwrap_or(0)), row));
     }
-    rows.sort_by_key(|(order, _)| *order);
+    rows.sort_by_key(|(order, _)| Reverse(*order));
     let columns = vec![
         column("cgroup", "cgroup", ""),
         column("name", "name", ""),
