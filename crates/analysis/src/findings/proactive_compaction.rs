@@ -6,8 +6,8 @@ use crate::Analysis;
 
 /// It costs CPU time of kcompactd; nobody waits.
 const SEVERITY: u8 = HARMLESS / 2;
-/// Pages scanned for pages to move (1 GiB): less is done in well under a second.
-const MIN_SCANNED: u64 = 262_144;
+/// Pages scanned for pages to move (100 MiB): less is a few milliseconds of CPU time, and not worth a line.
+const MIN_SCANNED: u64 = 25_600;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let scanned = a.counters.vmstat("compact_daemon_migrate_scanned").filter(|n| *n >= MIN_SCANNED)?;

@@ -30,7 +30,7 @@ const FAR: f64 = 8.0;
 const RATHER_FAR: f64 = 2.0;
 const FEW_RETURNS: f64 = 2.5;
 /// Waited for pages that come back, as a share of the elapsed time: below, nobody did.
-const NO_WAIT: f64 = 0.005;
+pub const NO_WAIT: f64 = 0.005;
 /// From here on somebody did, however far the pages came from.
 const WAIT: f64 = 0.05;
 /// Percent of refaults that the kernel activated: below, hardly any page was of the working set that it kept.
@@ -39,6 +39,12 @@ const HARDLY_ACTIVATED: f64 = 1.0;
 const ACTIVATED_PERCENT: f64 = 25.0;
 /// Percent of refaults in the last fifth of the time: below, they have ended. Steady refaults give 20.
 const ENDED_PERCENT: f64 = 5.0;
+/// The same where evictions have ended too, as percent of all: then what still comes back is the rest of a set that
+/// fits, which is used more rarely.
+const NEARLY_ENDED_PERCENT: f64 = 10.0;
+/// Refaults of a transition for each page that fits: a new working set is read back once, and the old one once when it
+/// is used again. With more, pages returned again and again, and it only ended.
+const MAX_RETURNS: u64 = 2;
 /// Percent of refaults that are anonymous: from here on, tasks waited for swap, which no read-ahead hides.
 const ANON_PERCENT: f64 = 25.0;
 
@@ -76,6 +82,8 @@ pub struct Refaults<'a> {
     pub away: Option<u64>,
     /// Percent of them in the last fifth of the time.
     pub late: Option<f64>,
+    /// Percent of all evictions in the last fifth of the time.
+    pub late_evictions: Option<f64>,
     /// Pressure of the cgroup, else of the system.
     pub pressure: Option<Pressure>,
     /// Share of the elapsed time waited for memory outside of reclaim: for pages that come back.
@@ -108,6 +116,7 @@ impl<'a> Refaults<'a> {
             distance,
             away,
             late: late(&refaulted),
+            late_evictions: late(&evicted),
             waited: pressure.as_ref().and_then(|p| p.memory_some).map(|some| (some - in_reclaim(a)).max(0.0)),
             pressure,
         })
@@ -119,8 +128,7 @@ impl<'a> Refaults<'a> {
             return Cause::ColdStart;
         }
         let activated = self.activated.and_then(|n| share(n as f64, self.total as f64));
-        let ended = self.late.is_some_and(|late| late < ENDED_PERCENT);
-        if ended && activated >= Some(ACTIVATED_PERCENT) {
+        if self.ended() && activated >= Some(ACTIVATED_PERCENT) {
             return Cause::Transition;
         }
         let anon = self.kinds.and_then(|(anon, _)| share(anon as f64, self.total as f64));
@@ -133,6 +141,14 @@ impl<'a> Refaults<'a> {
             (None, None) => activated.is_some_and(|percent| percent < HARDLY_ACTIVATED),
         };
         if streaming { Cause::Streaming } else { Cause::TooLarge }
+    }
+
+    /// True if pages came back for a time, once or twice, and then no more.
+    fn ended(&self) -> bool {
+        let evictions_ended = self.late_evictions.is_some_and(|late| late < ENDED_PERCENT);
+        let percent = if evictions_ended { NEARLY_ENDED_PERCENT } else { ENDED_PERCENT };
+        let few = self.capacity.is_none_or(|pages| self.total <= pages.saturating_mul(MAX_RETURNS));
+        few && self.late.is_some_and(|late| late < percent)
     }
 
     /// True if pages were away for longer than any memory would keep them; `None`: not known.
@@ -176,7 +192,7 @@ impl<'a> Refaults<'a> {
 
 /// True if nothing was reclaimed because the system was short of memory: kswapd scanned nothing, and no allocation
 /// stalled.
-fn reclaims_for_cgroups_only(a: &Analysis) -> bool {
+pub fn reclaims_for_cgroups_only(a: &Analysis) -> bool {
     let idle = |name: &str| a.counters.vmstat_prefix(name) == Some(0);
     idle("pgscan_kswapd") && idle("allocstall")
 }
@@ -197,7 +213,7 @@ fn memory(counters: &Counters) -> Option<u64> {
 }
 
 /// Share of the elapsed time that tasks were in direct and cgroup reclaim, which is in the pressure on memory too.
-fn in_reclaim(a: &Analysis) -> f64 {
+pub fn in_reclaim(a: &Analysis) -> f64 {
     let stalled: u128 = [Context::Direct, Context::Memcg].iter().map(|c| a.reclaim.context(*c).durations().sum).sum();
     elapsed(a).map_or(0.0, |elapsed| stalled as f64 / elapsed as f64)
 }
