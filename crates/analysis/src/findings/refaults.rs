@@ -39,9 +39,10 @@ const HARDLY_ACTIVATED: f64 = 1.0;
 const ACTIVATED_PERCENT: f64 = 25.0;
 /// Percent of refaults in the last fifth of the time: below, they have ended. Steady refaults give 20.
 const ENDED_PERCENT: f64 = 5.0;
-/// The same where evictions have ended too, as percent of all: then what still comes back is the rest of a set that
-/// fits, which is used more rarely.
-const NEARLY_ENDED_PERCENT: f64 = 10.0;
+/// The same in the last tenth of the time, and of evictions there: where these have ended too, less time is enough, as
+/// what still comes back is the rest of a set that fits. Steady ones give 10.
+const JUST_ENDED_PERCENT: f64 = 2.0;
+const EVICTIONS_ENDED_PERCENT: f64 = 1.0;
 /// Refaults of a transition for each page that fits: a new working set is read back once, and the old one once when it
 /// is used again. With more, pages returned again and again, and it only ended.
 const MAX_RETURNS: u64 = 2;
@@ -82,12 +83,17 @@ pub struct Refaults<'a> {
     pub away: Option<u64>,
     /// Percent of them in the last fifth of the time.
     pub late: Option<f64>,
-    /// Percent of all evictions in the last fifth of the time.
-    pub late_evictions: Option<f64>,
+    /// The same in the last tenth.
+    pub latest: Option<f64>,
+    /// Percent of all evictions in the last tenth of the time.
+    pub latest_evictions: Option<f64>,
     /// Pressure of the cgroup, else of the system.
     pub pressure: Option<Pressure>,
     /// Share of the elapsed time waited for memory outside of reclaim: for pages that come back.
     pub waited: Option<f64>,
+    /// Share of the elapsed time waited for I/O, of which the part is counted that pages which came back have in all
+    /// that was read. A page that is not activated is waited for as I/O only.
+    pub reading: Option<f64>,
 }
 
 impl<'a> Refaults<'a> {
@@ -101,6 +107,9 @@ impl<'a> Refaults<'a> {
         let cgroup = most.or_else(|| at_its_limit(a).filter(|_| only_cgroups));
         let limit = cgroup.and_then(|cgroup| cgroup.limit()).map(|bytes| bytes / 4096);
         let pressure = Pressure::of(a, cgroup.map(|cgroup| cgroup.key));
+        // The kernel counts what is read in KiB.
+        let read = one("pgpgin").map(|kib| kib / 4);
+        let part = read.and_then(|pages| share(total as f64, pages as f64)).map(|percent| (percent / 100.0).min(1.0));
         let (refaulted, evicted) = (over_time(&a.counters, REFAULTS), over_time(&a.counters, FREED));
         let capacity = limit.or_else(|| memory(&a.counters).filter(|_| !only_cgroups));
         // Where pages of files were seen to leave and to return, that is exact.
@@ -115,9 +124,11 @@ impl<'a> Refaults<'a> {
             capacity,
             distance,
             away,
-            late: late(&refaulted),
-            late_evictions: late(&evicted),
+            late: late(&refaulted, 5),
+            latest: late(&refaulted, 10),
+            latest_evictions: late(&evicted, 10),
             waited: pressure.as_ref().and_then(|p| p.memory_some).map(|some| (some - in_reclaim(a)).max(0.0)),
+            reading: pressure.as_ref().and_then(|p| p.io_some).zip(part).map(|(some, part)| some * part),
             pressure,
         })
     }
@@ -145,10 +156,11 @@ impl<'a> Refaults<'a> {
 
     /// True if pages came back for a time, once or twice, and then no more.
     fn ended(&self) -> bool {
-        let evictions_ended = self.late_evictions.is_some_and(|late| late < ENDED_PERCENT);
-        let percent = if evictions_ended { NEARLY_ENDED_PERCENT } else { ENDED_PERCENT };
+        let below = |percent: Option<f64>, limit| percent.is_some_and(|percent| percent < limit);
+        let just_ended =
+            below(self.latest, JUST_ENDED_PERCENT) && below(self.latest_evictions, EVICTIONS_ENDED_PERCENT);
         let few = self.capacity.is_none_or(|pages| self.total <= pages.saturating_mul(MAX_RETURNS));
-        few && self.late.is_some_and(|late| late < percent)
+        few && (just_ended || below(self.late, ENDED_PERCENT))
     }
 
     /// True if pages were away for longer than any memory would keep them; `None`: not known.
@@ -274,13 +286,13 @@ fn distance(refaulted: &[(u64, u64)], evicted: &[(u64, u64)], capacity: Option<u
     Some((u64::try_from(sum / seen).ok()?, u64::try_from(away / seen).ok()?))
 }
 
-/// Percent in the last fifth of the time.
-fn late(refaulted: &[(u64, u64)]) -> Option<f64> {
-    let ((first, _), (last, total)) = (refaulted.first()?, refaulted.last()?);
-    let from = last - (last - first) / 5;
-    let before = refaulted.iter().take_while(|(at, _)| *at <= from).last()?.1;
+/// Percent in the last of so many parts of the time.
+fn late(grown: &[(u64, u64)], parts: u64) -> Option<f64> {
+    let ((first, _), (last, total)) = (grown.first()?, grown.last()?);
+    let from = last - (last - first) / parts;
+    let before = grown.iter().take_while(|(at, _)| *at <= from).last()?.1;
     // Two samples say nothing of when.
-    (refaulted.len() > MIN_INTERVALS * 2).then(|| share((total - before.min(*total)) as f64, *total as f64)).flatten()
+    (grown.len() > MIN_INTERVALS * 2).then(|| share((total - before.min(*total)) as f64, *total as f64)).flatten()
 }
 
 #[cfg(test)]
@@ -343,9 +355,17 @@ mod tests {
 
     #[test]
     fn refaults_that_end_are_a_transition_and_without_evictions_a_cold_start() {
-        let settles = |s: u64| (20_000 * s.min(4), 20_000 * s.min(4) + 30_000);
+        let settles = |s: u64| (12_000 * s.min(4), 12_000 * s.min(4) + 30_000);
         assert_eq!(cause(&sampled(settles, 60, 100)), Cause::Transition);
         assert_eq!(cause(&sampled(|s| (20_000 * s.min(4), 100 * s), 60, 100)), Cause::ColdStart);
+    }
+
+    #[test]
+    fn more_returns_than_pages_fit_are_no_transition_although_they_end() {
+        // 25,600 pages fit.
+        let ends = |rate: u64| move |s: u64| (rate * s.min(4), rate * s.min(4) + 30_000);
+        assert_eq!(cause(&sampled(ends(12_000), 60, 100)), Cause::Transition);
+        assert_eq!(cause(&sampled(ends(14_000), 60, 100)), Cause::TooLarge);
     }
 
     #[test]
