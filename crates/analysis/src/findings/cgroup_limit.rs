@@ -24,6 +24,9 @@ const EXTREME_PERCENT: f64 = 50.0;
 const STREAM_PERCENT: f64 = 20.0;
 /// Percent of scanned pages that are freed where nothing of them is in use.
 const STREAM_EFFICIENCY: f64 = 90.0;
+/// Percent of scanned pages freed below which reclaim has work with pages that pass through: most that it looks at are
+/// dirty, or busy, and to scan them again is what those who are charged wait for.
+const MIN_STREAM_EFFICIENCY: f64 = 50.0;
 /// Refaults as percent of pages freed where nothing is read again.
 const FEW_REFAULTS: f64 = 10.0;
 /// The same where nobody waited for what came back: from here on every second page was evicted too early.
@@ -61,7 +64,11 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     }
     let mut detail = Vec::new();
     let cause = Refaults::of(a).map(|refaults| refaults.cause());
-    let streams = cause == Some(Cause::Streaming) || (cause.is_none() && passes_through(a, scanned, freed, hit));
+    let easily = share(freed as f64, scanned as f64).is_none_or(|efficiency| efficiency >= MIN_STREAM_EFFICIENCY);
+    let streams = match cause {
+        Some(cause) => cause == Cause::Streaming && easily,
+        None => passes_through(a, scanned, freed, hit),
+    };
     match cause {
         Some(Cause::TooLarge) => detail.push("its working set is larger than its limit".to_string()),
         _ if streams => detail.push("it streams: a larger limit would not keep these pages".to_string()),
@@ -185,5 +192,25 @@ mod tests {
     #[test]
     fn few_reclaims_that_free_much_are_enough() {
         assert!(check(&reclaims_of(13, 512).analysis).unwrap().sentence.starts_with("a cgroup hit its limit 13 times"));
+    }
+
+    #[test]
+    fn a_stream_is_harmless_only_where_reclaim_frees_what_it_scans() {
+        for (pages, scanned, harmless) in [(100, 110, true), (100, 600, false)] {
+            let mut r = Recording::default();
+            for i in 0..200 {
+                let t = i * 10_000_000;
+                r.event(Kind::MmVmscanMemcgReclaimBegin, t, &[("order", 0)]);
+                let fields = [("nr_scanned", scanned), ("nr_reclaimed", pages), ("flags", 10)];
+                r.event(Kind::MmVmscanLruShrinkInactive, t + 10, &fields);
+                r.event(Kind::MmVmscanMemcgReclaimEnd, t + 500_000, &[("nr_reclaimed", pages)]);
+            }
+            r.vmstat(&[
+                ("workingset_refault_file", 0, 12_000),
+                ("workingset_activate_file", 0, 5),
+                ("pgsteal_file", 0, 20_000),
+            ]);
+            assert_eq!(check(&r.analysis).unwrap().is_harmless(), harmless, "{scanned}");
+        }
     }
 }
