@@ -146,11 +146,15 @@ impl<'a> Refaults<'a> {
         if anon >= Some(ANON_PERCENT) {
             return Cause::TooLarge;
         }
-        let streaming = match (self.is_far(), self.waited) {
-            (Some(far), waited) => far && waited.is_none_or(|waited| waited < WAIT),
-            (None, Some(waited)) => waited < NO_WAIT && activated < Some(HARDLY_ACTIVATED),
-            (None, None) => activated.is_some_and(|percent| percent < HARDLY_ACTIVATED),
-        };
+        // The kernel measures the distance of each page, and activates those that were away for less than memory holds;
+        // where it does so with many, a distance from averages is that of other pages which never return.
+        let in_use = activated >= Some(ACTIVATED_PERCENT);
+        let streaming = !in_use
+            && match (self.is_far(), self.waited) {
+                (Some(far), waited) => far && waited.is_none_or(|waited| waited < WAIT),
+                (None, Some(waited)) => waited < NO_WAIT && activated < Some(HARDLY_ACTIVATED),
+                (None, None) => activated.is_some_and(|percent| percent < HARDLY_ACTIVATED),
+            };
         if streaming { Cause::Streaming } else { Cause::TooLarge }
     }
 
