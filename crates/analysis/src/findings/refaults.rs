@@ -25,8 +25,8 @@ const MIN_RETURNED: u64 = 100;
 const MIN_INTERVALS: usize = 3;
 /// A distance of so many times the memory: no limit that anybody would set keeps such pages.
 const FAR: f64 = 8.0;
-/// A distance of so many times the memory, and each page came back at most [`FEW_RETURNS`] times: a second pass over
-/// data, not a set in use.
+/// A distance of so many times the memory, each page came back at most [`FEW_RETURNS`] times, and nobody waited for the
+/// disk because of it: a second pass over data, not a set in use.
 const RATHER_FAR: f64 = 2.0;
 const FEW_RETURNS: f64 = 2.5;
 /// Waited for pages that come back, as a share of the elapsed time: below, nobody did.
@@ -172,7 +172,9 @@ impl<'a> Refaults<'a> {
         let (distance, capacity) = (self.distance? as f64, self.capacity.filter(|n| *n > 0)? as f64);
         let times = distance / capacity;
         let returns = self.total as f64 / (capacity + distance);
-        Some(times >= FAR || (times >= RATHER_FAR && returns <= FEW_RETURNS))
+        // A limit a few times as large would spare what somebody waits for.
+        let waits = self.reading >= Some(WAIT);
+        Some(times >= FAR || (times >= RATHER_FAR && returns <= FEW_RETURNS && !waits))
     }
 
     /// Size of what is in use, in pages: what memory holds and what is evicted before a page comes back.
