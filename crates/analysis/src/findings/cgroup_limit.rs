@@ -1,6 +1,6 @@
 //! A cgroup at its limit: its allocations stall to reclaim the pages of the cgroup.
 
-use super::cgroup::at_its_limit;
+use super::cgroup::{Cgroup, at_its_limit};
 use super::refaults::{Cause, Refaults};
 use super::words::{count, percent, share, time};
 use super::{Cost, Finding, HARMLESS, Pressure, elapsed, grade};
@@ -24,8 +24,13 @@ const EXTREME_PERCENT: f64 = 50.0;
 const STREAM_PERCENT: f64 = 20.0;
 /// Percent of scanned pages that are freed where nothing of them is in use.
 const STREAM_EFFICIENCY: f64 = 90.0;
+/// Percent of scanned pages freed below which reclaim has work with pages that pass through: most that it looks at are
+/// dirty, or busy, and to scan them again is what those who are charged wait for.
+const MIN_STREAM_EFFICIENCY: f64 = 50.0;
 /// Refaults as percent of pages freed where nothing is read again.
 const FEW_REFAULTS: f64 = 10.0;
+/// The same where nobody waited for what came back: from here on every second page was evicted too early.
+const SOME_REFAULTS: f64 = 50.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let cgroup = a.reclaim.context(Context::Memcg);
@@ -59,7 +64,11 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     }
     let mut detail = Vec::new();
     let cause = Refaults::of(a).map(|refaults| refaults.cause());
-    let streams = cause == Some(Cause::Streaming) || (cause.is_none() && passes_through(a, scanned, freed));
+    let easily = share(freed as f64, scanned as f64).is_none_or(|efficiency| efficiency >= MIN_STREAM_EFFICIENCY);
+    let streams = match cause {
+        Some(cause) => cause == Cause::Streaming && easily,
+        None => passes_through(a, scanned, freed, hit),
+    };
     match cause {
         Some(Cause::TooLarge) => detail.push("its working set is larger than its limit".to_string()),
         _ if streams => detail.push("it streams: a larger limit would not keep these pages".to_string()),
@@ -109,11 +118,20 @@ fn most_hits_of_tasks(a: &Analysis) -> Option<&str> {
     hits.into_iter().max_by_key(|(_, begun)| *begun).map(|(path, _)| path)
 }
 
-/// True if what reclaim evicts was used once: it frees all it scans, and nothing of it comes back.
-fn passes_through(a: &Analysis, scanned: u64, freed: u64) -> bool {
+/// True if what reclaim evicts was used once: it frees all it scans, and nothing of it comes back, or too little for a
+/// cause and nobody waited for it. Pages that were evicted before the recording come back too.
+fn passes_through(a: &Analysis, scanned: u64, freed: u64, hit: Option<Cgroup>) -> bool {
     let refaults = a.counters.vmstat_sum(super::refaults::REFAULTS);
     let come_back = refaults.and_then(|n| share(n as f64, freed as f64));
-    share(freed as f64, scanned as f64) >= Some(STREAM_EFFICIENCY) && come_back.is_some_and(|p| p < FEW_REFAULTS)
+    let few = come_back.is_some_and(|p| p < FEW_REFAULTS);
+    let little = come_back.is_some_and(|p| p < SOME_REFAULTS) && !waited_beside(a, hit);
+    share(freed as f64, scanned as f64) >= Some(STREAM_EFFICIENCY) && (few || little)
+}
+
+/// True if tasks waited for memory outside of reclaim too.
+fn waited_beside(a: &Analysis, hit: Option<Cgroup>) -> bool {
+    let pressure = Pressure::of(a, hit.map(|hit| hit.key)).and_then(|pressure| pressure.memory_some);
+    pressure.is_some_and(|some| some - super::refaults::in_reclaim(a) >= super::refaults::NO_WAIT)
 }
 
 #[cfg(test)]
@@ -174,5 +192,25 @@ mod tests {
     #[test]
     fn few_reclaims_that_free_much_are_enough() {
         assert!(check(&reclaims_of(13, 512).analysis).unwrap().sentence.starts_with("a cgroup hit its limit 13 times"));
+    }
+
+    #[test]
+    fn a_stream_is_harmless_only_where_reclaim_frees_what_it_scans() {
+        for (pages, scanned, harmless) in [(100, 110, true), (100, 600, false)] {
+            let mut r = Recording::default();
+            for i in 0..200 {
+                let t = i * 10_000_000;
+                r.event(Kind::MmVmscanMemcgReclaimBegin, t, &[("order", 0)]);
+                let fields = [("nr_scanned", scanned), ("nr_reclaimed", pages), ("flags", 10)];
+                r.event(Kind::MmVmscanLruShrinkInactive, t + 10, &fields);
+                r.event(Kind::MmVmscanMemcgReclaimEnd, t + 500_000, &[("nr_reclaimed", pages)]);
+            }
+            r.vmstat(&[
+                ("workingset_refault_file", 0, 12_000),
+                ("workingset_activate_file", 0, 5),
+                ("pgsteal_file", 0, 20_000),
+            ]);
+            assert_eq!(check(&r.analysis).unwrap().is_harmless(), harmless, "{scanned}");
+        }
     }
 }

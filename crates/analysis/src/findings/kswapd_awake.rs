@@ -1,7 +1,7 @@
 //! A kswapd that never sleeps: its node stays below its high watermark.
 
 use super::words::{count, percent, share, time};
-use super::{Finding, grade};
+use super::{Finding, HARMLESS, grade};
 use crate::reclaim::Process;
 use crate::{Analysis, Span};
 use mmtwin_event::Kind;
@@ -9,6 +9,9 @@ use mmtwin_event::Kind;
 /// Awake for this part of the recorded time. kswapd naps for 100 ms before it counts as asleep, so short gaps between
 /// bursts of allocation show as awake; a kswapd that sleeps a tenth of the time reaches its watermark.
 const MIN_PERCENT: f64 = 90.0;
+/// Percent of scanned pages freed from which on it does its work: data is passed over, and kswapd makes room for it. It
+/// takes CPU time of its own, and nobody waits; tasks that do wait are what direct reclaim speaks of.
+const KEEPS_UP_PERCENT: f64 = 90.0;
 /// A shorter recording can lie within one burst: ten naps.
 const MIN_SPAN: u64 = 1_000_000_000;
 
@@ -28,9 +31,10 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     if scanned > 0 {
         sentence += &format!(": {} pages scanned for {} freed", count(scanned), count(freed));
     }
+    let keeps_up = share(freed as f64, scanned as f64) >= Some(KEEPS_UP_PERCENT);
     let more: Vec<_> = awake[1..].iter().map(|(name, ..)| name.as_str()).collect();
     let detail = if more.is_empty() { String::new() } else { format!("also {}", more.join(", ")) };
-    let severity = grade(50, 70, part, MIN_PERCENT, 100.0);
+    let severity = if keeps_up { HARMLESS / 2 } else { grade(50, 70, part, MIN_PERCENT, 100.0) };
     Some(Finding { key: "kswapd_never_sleeps", severity, sentence, detail, table: "kswapd", ..Finding::default() })
 }
 
@@ -76,6 +80,16 @@ mod tests {
         let f = check(&r.analysis).unwrap();
         assert_eq!(f.sentence, "kswapd0 was awake for 100 % of 10 s: 64 pages scanned for 1 freed");
         assert_eq!(f.detail, "also kswapd1", "its first event was sleep");
+    }
+
+    #[test]
+    fn one_that_frees_what_it_scans_is_harmless() {
+        for (freed, harmless) in [(64, true), (32, false)] {
+            let mut r = phases(&[(S / 10, 4 * S), (4 * S, 0)], 10 * S);
+            let fields = [("nr_scanned", 64), ("nr_reclaimed", freed)];
+            r.by(9, b"kswapd0", Kind::MmVmscanLruShrinkInactive, S, &fields);
+            assert_eq!(check(&r.analysis).unwrap().is_harmless(), harmless, "{freed}");
+        }
     }
 
     #[test]

@@ -16,7 +16,9 @@ const EXTREME_PERCENT: f64 = 100.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let refaults = Refaults::of(a).filter(|refaults| refaults.cause() == Cause::TooLarge)?;
-    let min = if refaults.waited >= Some(WAITED) { MIN_PERCENT_WAITED } else { MIN_PERCENT };
+    let waits = [refaults.waited, refaults.reading];
+    let waited = waits.iter().any(|share| *share >= Some(WAITED)) || faults_swap(a, &refaults);
+    let min = if waited { MIN_PERCENT_WAITED } else { MIN_PERCENT };
     let part = share(refaults.total as f64, refaults.freed as f64).filter(|p| *p >= min)?;
     let mut sentence = format!("{} {} were refaulted", count(refaults.total), refaults.whose());
     sentence += &format!(": {} of the {} pages freed (workingset_refault)", percent(part), count(refaults.freed));
@@ -45,6 +47,13 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         next,
         ..Finding::default()
     })
+}
+
+/// True if tasks waited for most pages that came back: anonymous ones come in by major faults, of which read-ahead
+/// spares few.
+fn faults_swap(a: &Analysis, refaults: &Refaults) -> bool {
+    let faults = a.counters.vmstat("pgmajfault").unwrap_or(0);
+    refaults.kinds.is_some_and(|(anon, _)| anon.saturating_mul(2) >= refaults.total && faults.saturating_mul(2) >= anon)
 }
 
 #[cfg(test)]
@@ -89,6 +98,36 @@ mod tests {
         assert_eq!(check(&r.analysis), None);
         r.counters("psi", "", &[("memory_some_total", 0, 3_000_000)]);
         assert!(check(&r.analysis).is_some());
+    }
+
+    #[test]
+    fn a_tenth_is_enough_where_tasks_waited_for_the_disk_because_of_it() {
+        // A quarter of 10 % of the time, a hundredth of it.
+        for (read, fires) in [(4 * 60_000, true), (4 * 1_500_000, false)] {
+            let mut r = Recording::default();
+            r.vmstat(&[
+                ("workingset_refault_file", 0, 15_000),
+                ("workingset_activate_file", 0, 900),
+                ("pgsteal_file", 0, 50_000),
+                ("pgpgin", 0, read),
+            ]);
+            r.counters("psi", "", &[("io_some_total", 0, 1_000_000)]);
+            assert_eq!(check(&r.analysis).is_some(), fires, "{read}");
+        }
+    }
+
+    #[test]
+    fn a_tenth_is_enough_where_major_faults_brought_it_in() {
+        for (faults, fires) in [(14_000, true), (900, false)] {
+            let mut r = Recording::default();
+            r.vmstat(&[
+                ("workingset_refault_anon", 0, 15_000),
+                ("workingset_refault_file", 0, 0),
+                ("pgsteal_anon", 0, 100_000),
+                ("pgmajfault", 0, faults),
+            ]);
+            assert_eq!(check(&r.analysis).is_some(), fires, "{faults}");
+        }
     }
 
     #[test]

@@ -25,12 +25,12 @@ const MIN_RETURNED: u64 = 100;
 const MIN_INTERVALS: usize = 3;
 /// A distance of so many times the memory: no limit that anybody would set keeps such pages.
 const FAR: f64 = 8.0;
-/// A distance of so many times the memory, and each page came back at most [`FEW_RETURNS`] times: a second pass over
-/// data, not a set in use.
+/// A distance of so many times the memory, each page came back at most [`FEW_RETURNS`] times, and nobody waited for the
+/// disk because of it: a second pass over data, not a set in use.
 const RATHER_FAR: f64 = 2.0;
 const FEW_RETURNS: f64 = 2.5;
 /// Waited for pages that come back, as a share of the elapsed time: below, nobody did.
-const NO_WAIT: f64 = 0.005;
+pub const NO_WAIT: f64 = 0.005;
 /// From here on somebody did, however far the pages came from.
 const WAIT: f64 = 0.05;
 /// Percent of refaults that the kernel activated: below, hardly any page was of the working set that it kept.
@@ -39,6 +39,13 @@ const HARDLY_ACTIVATED: f64 = 1.0;
 const ACTIVATED_PERCENT: f64 = 25.0;
 /// Percent of refaults in the last fifth of the time: below, they have ended. Steady refaults give 20.
 const ENDED_PERCENT: f64 = 5.0;
+/// The same in the last tenth of the time, and of evictions there: where these have ended too, less time is enough, as
+/// what still comes back is the rest of a set that fits. Steady ones give 10.
+const JUST_ENDED_PERCENT: f64 = 2.0;
+const EVICTIONS_ENDED_PERCENT: f64 = 1.0;
+/// Refaults of a transition for each page that fits: a new working set is read back once, and the old one once when it
+/// is used again. With more, pages returned again and again, and it only ended.
+const MAX_RETURNS: u64 = 2;
 /// Percent of refaults that are anonymous: from here on, tasks waited for swap, which no read-ahead hides.
 const ANON_PERCENT: f64 = 25.0;
 
@@ -76,10 +83,17 @@ pub struct Refaults<'a> {
     pub away: Option<u64>,
     /// Percent of them in the last fifth of the time.
     pub late: Option<f64>,
+    /// The same in the last tenth.
+    pub latest: Option<f64>,
+    /// Percent of all evictions in the last tenth of the time.
+    pub latest_evictions: Option<f64>,
     /// Pressure of the cgroup, else of the system.
     pub pressure: Option<Pressure>,
     /// Share of the elapsed time waited for memory outside of reclaim: for pages that come back.
     pub waited: Option<f64>,
+    /// Share of the elapsed time waited for I/O, of which the part is counted that pages which came back have in all
+    /// that was read. A page that is not activated is waited for as I/O only.
+    pub reading: Option<f64>,
 }
 
 impl<'a> Refaults<'a> {
@@ -93,6 +107,9 @@ impl<'a> Refaults<'a> {
         let cgroup = most.or_else(|| at_its_limit(a).filter(|_| only_cgroups));
         let limit = cgroup.and_then(|cgroup| cgroup.limit()).map(|bytes| bytes / 4096);
         let pressure = Pressure::of(a, cgroup.map(|cgroup| cgroup.key));
+        // The kernel counts what is read in KiB.
+        let read = one("pgpgin").map(|kib| kib / 4);
+        let part = read.and_then(|pages| share(total as f64, pages as f64)).map(|percent| (percent / 100.0).min(1.0));
         let (refaulted, evicted) = (over_time(&a.counters, REFAULTS), over_time(&a.counters, FREED));
         let capacity = limit.or_else(|| memory(&a.counters).filter(|_| !only_cgroups));
         // Where pages of files were seen to leave and to return, that is exact.
@@ -107,8 +124,11 @@ impl<'a> Refaults<'a> {
             capacity,
             distance,
             away,
-            late: late(&refaulted),
+            late: late(&refaulted, 5),
+            latest: late(&refaulted, 10),
+            latest_evictions: late(&evicted, 10),
             waited: pressure.as_ref().and_then(|p| p.memory_some).map(|some| (some - in_reclaim(a)).max(0.0)),
+            reading: pressure.as_ref().and_then(|p| p.io_some).zip(part).map(|(some, part)| some * part),
             pressure,
         })
     }
@@ -119,20 +139,32 @@ impl<'a> Refaults<'a> {
             return Cause::ColdStart;
         }
         let activated = self.activated.and_then(|n| share(n as f64, self.total as f64));
-        let ended = self.late.is_some_and(|late| late < ENDED_PERCENT);
-        if ended && activated >= Some(ACTIVATED_PERCENT) {
+        if self.ended() && activated >= Some(ACTIVATED_PERCENT) {
             return Cause::Transition;
         }
         let anon = self.kinds.and_then(|(anon, _)| share(anon as f64, self.total as f64));
         if anon >= Some(ANON_PERCENT) {
             return Cause::TooLarge;
         }
-        let streaming = match (self.is_far(), self.waited) {
-            (Some(far), waited) => far && waited.is_none_or(|waited| waited < WAIT),
-            (None, Some(waited)) => waited < NO_WAIT && activated < Some(HARDLY_ACTIVATED),
-            (None, None) => activated.is_some_and(|percent| percent < HARDLY_ACTIVATED),
-        };
+        // The kernel measures the distance of each page, and activates those that were away for less than memory holds;
+        // where it does so with many, a distance from averages is that of other pages which never return.
+        let in_use = activated >= Some(ACTIVATED_PERCENT);
+        let streaming = !in_use
+            && match (self.is_far(), self.waited) {
+                (Some(far), waited) => far && waited.is_none_or(|waited| waited < WAIT),
+                (None, Some(waited)) => waited < NO_WAIT && activated < Some(HARDLY_ACTIVATED),
+                (None, None) => activated.is_some_and(|percent| percent < HARDLY_ACTIVATED),
+            };
         if streaming { Cause::Streaming } else { Cause::TooLarge }
+    }
+
+    /// True if pages came back for a time, once or twice, and then no more.
+    fn ended(&self) -> bool {
+        let below = |percent: Option<f64>, limit| percent.is_some_and(|percent| percent < limit);
+        let just_ended =
+            below(self.latest, JUST_ENDED_PERCENT) && below(self.latest_evictions, EVICTIONS_ENDED_PERCENT);
+        let few = self.capacity.is_none_or(|pages| self.total <= pages.saturating_mul(MAX_RETURNS));
+        few && (just_ended || below(self.late, ENDED_PERCENT))
     }
 
     /// True if pages were away for longer than any memory would keep them; `None`: not known.
@@ -140,7 +172,9 @@ impl<'a> Refaults<'a> {
         let (distance, capacity) = (self.distance? as f64, self.capacity.filter(|n| *n > 0)? as f64);
         let times = distance / capacity;
         let returns = self.total as f64 / (capacity + distance);
-        Some(times >= FAR || (times >= RATHER_FAR && returns <= FEW_RETURNS))
+        // A limit a few times as large would spare what somebody waits for.
+        let waits = self.reading >= Some(WAIT);
+        Some(times >= FAR || (times >= RATHER_FAR && returns <= FEW_RETURNS && !waits))
     }
 
     /// Size of what is in use, in pages: what memory holds and what is evicted before a page comes back.
@@ -176,7 +210,7 @@ impl<'a> Refaults<'a> {
 
 /// True if nothing was reclaimed because the system was short of memory: kswapd scanned nothing, and no allocation
 /// stalled.
-fn reclaims_for_cgroups_only(a: &Analysis) -> bool {
+pub fn reclaims_for_cgroups_only(a: &Analysis) -> bool {
     let idle = |name: &str| a.counters.vmstat_prefix(name) == Some(0);
     idle("pgscan_kswapd") && idle("allocstall")
 }
@@ -197,7 +231,7 @@ fn memory(counters: &Counters) -> Option<u64> {
 }
 
 /// Share of the elapsed time that tasks were in direct and cgroup reclaim, which is in the pressure on memory too.
-fn in_reclaim(a: &Analysis) -> f64 {
+pub fn in_reclaim(a: &Analysis) -> f64 {
     let stalled: u128 = [Context::Direct, Context::Memcg].iter().map(|c| a.reclaim.context(*c).durations().sum).sum();
     elapsed(a).map_or(0.0, |elapsed| stalled as f64 / elapsed as f64)
 }
@@ -258,13 +292,13 @@ fn distance(refaulted: &[(u64, u64)], evicted: &[(u64, u64)], capacity: Option<u
     Some((u64::try_from(sum / seen).ok()?, u64::try_from(away / seen).ok()?))
 }
 
-/// Percent in the last fifth of the time.
-fn late(refaulted: &[(u64, u64)]) -> Option<f64> {
-    let ((first, _), (last, total)) = (refaulted.first()?, refaulted.last()?);
-    let from = last - (last - first) / 5;
-    let before = refaulted.iter().take_while(|(at, _)| *at <= from).last()?.1;
+/// Percent in the last of so many parts of the time.
+fn late(grown: &[(u64, u64)], parts: u64) -> Option<f64> {
+    let ((first, _), (last, total)) = (grown.first()?, grown.last()?);
+    let from = last - (last - first) / parts;
+    let before = grown.iter().take_while(|(at, _)| *at <= from).last()?.1;
     // Two samples say nothing of when.
-    (refaulted.len() > MIN_INTERVALS * 2).then(|| share((total - before.min(*total)) as f64, *total as f64)).flatten()
+    (grown.len() > MIN_INTERVALS * 2).then(|| share((total - before.min(*total)) as f64, *total as f64)).flatten()
 }
 
 #[cfg(test)]
@@ -327,9 +361,17 @@ mod tests {
 
     #[test]
     fn refaults_that_end_are_a_transition_and_without_evictions_a_cold_start() {
-        let settles = |s: u64| (20_000 * s.min(4), 20_000 * s.min(4) + 30_000);
+        let settles = |s: u64| (12_000 * s.min(4), 12_000 * s.min(4) + 30_000);
         assert_eq!(cause(&sampled(settles, 60, 100)), Cause::Transition);
         assert_eq!(cause(&sampled(|s| (20_000 * s.min(4), 100 * s), 60, 100)), Cause::ColdStart);
+    }
+
+    #[test]
+    fn more_returns_than_pages_fit_are_no_transition_although_they_end() {
+        // 25,600 pages fit.
+        let ends = |rate: u64| move |s: u64| (rate * s.min(4), rate * s.min(4) + 30_000);
+        assert_eq!(cause(&sampled(ends(12_000), 60, 100)), Cause::Transition);
+        assert_eq!(cause(&sampled(ends(14_000), 60, 100)), Cause::TooLarge);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A swap storm: pages go out to swap and come back in at the same time.
 
+use super::cgroup::at_its_limit;
+use super::refaults::reclaims_for_cgroups_only;
 use super::words::{count, pages, percent, time};
 use super::{Finding, Pressure, elapsed, grade};
 use crate::Analysis;
@@ -47,8 +49,6 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     {
         detail.push(format!("swap {} full at the end", percent((all - free.min(all)) as f64 * 100.0 / all as f64)));
     }
-    let fix = "less anonymous memory or more room for it; to try less swapping: mmtwin run --on twin SCENARIO --set \
-               kernel.sysctl.vm.swappiness=1";
     Some(Finding {
         key: "swap_storm",
         severity: grade(45, 80, rate, 0.0, EXTREME_RATE),
@@ -56,9 +56,33 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         detail: detail.join("; "),
         table: "vmstat",
         pressure,
-        fix: Some(fix.into()),
+        fix: Some(fix(a, into)),
         ..Finding::default()
     })
+}
+
+/// What would help: a larger limit where a cgroup swaps; less swapping only where the page cache has pages to take
+/// instead.
+fn fix(a: &Analysis, into: u64) -> String {
+    if let Some((cgroup, limit)) = at_its_limit(a)
+        .filter(|_| reclaims_for_cgroups_only(a))
+        .and_then(|cgroup| Some((cgroup, cgroup.limit().or_else(|| cgroup.high())?)))
+    {
+        let try_limit = cgroup.try_limit(limit.saturating_mul(2));
+        return format!("less anonymous memory in {}, or a larger limit; to try one: {try_limit}", cgroup.words());
+    }
+    let room = "less anonymous memory or more room for it";
+    let lists = ["nr_inactive_file", "nr_active_file"].map(|name| a.counters.last("vmstat", "", name));
+    match lists {
+        [Some(inactive), Some(active)] if inactive.saturating_add(active) >= into => {
+            format!(
+                "{room}; to try less swapping: mmtwin run --on twin SCENARIO --set kernel.sysctl.vm.swappiness=1, as the \
+                 page cache has {} to take instead",
+                pages(inactive.saturating_add(active))
+            )
+        }
+        _ => format!("{room}: the page cache is too small to take pages from it instead"),
+    }
 }
 
 #[cfg(test)]
@@ -77,6 +101,17 @@ mod tests {
         let f = swapping(40_000, 46_565, 20_000).unwrap();
         assert_eq!(f.sentence, "swap storm: 182 MiB went out to swap and 156 MiB came back in 10 s (pswpout, pswpin)");
         assert_eq!(f.detail, "20,000 major faults");
+    }
+
+    #[test]
+    fn swappiness_is_proposed_only_where_the_page_cache_has_enough() {
+        for (file, proposed) in [(50_000, true), (900, false)] {
+            let mut r = Recording::default();
+            r.vmstat(&[("pswpin", 0, 40_000), ("pswpout", 0, 40_000), ("pgmajfault", 0, 20_000)]);
+            r.vmstat(&[("nr_inactive_file", 0, file), ("nr_active_file", 0, 0)]);
+            let fix = check(&r.analysis).unwrap().fix.unwrap();
+            assert_eq!(fix.contains("swappiness"), proposed, "{fix}");
+        }
     }
 
     #[test]

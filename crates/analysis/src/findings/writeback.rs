@@ -9,12 +9,19 @@ use crate::throttle::Reason;
 
 /// Sleep for writeback or congestion as percent of the recorded time, summed over tasks.
 const MIN_PERCENT: f64 = 1.0;
+/// One wait is up to 100 ms: fewer than this reach a percent of a short recording by chance.
+const MIN_WAITS: u64 = 10;
+/// From here on few waits count too.
+const LONG_PERCENT: f64 = 10.0;
 /// On average one task always sleeps.
 const EXTREME_PERCENT: f64 = 100.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let (waits, usecs, what) = waits(a);
     let part = share(usecs as f64 * 1000.0, elapsed(a)? as f64).filter(|p| *p >= MIN_PERCENT)?;
+    if waits < MIN_WAITS && part < LONG_PERCENT {
+        return None;
+    }
     let sentence = format!(
         "reclaim was throttled {} times on dirty pages or writeback ({what}), total {} ({} of the recorded time)",
         count(waits),
@@ -117,6 +124,17 @@ mod tests {
         r.event(Kind::MmVmscanLruShrinkInactive, 10, &fields);
         let detail = "3,200 pages scanned, of these 0 dirty and 9 under writeback";
         assert_eq!(check(&r.analysis).unwrap().detail, detail);
+    }
+
+    #[test]
+    fn few_waits_count_only_where_they_are_long() {
+        for (usecs, fires) in [(60_000, false), (600_000, true)] {
+            let mut r = Recording::default();
+            let fields = [("reason", 0), ("usec_timeout", 100_000), ("usec_delayed", usecs)];
+            r.event(Kind::MmVmscanThrottled, 0, &fields);
+            r.event(Kind::MmVmscanKswapdSleep, 4_000_000_000, &[]);
+            assert_eq!(check(&r.analysis).is_some(), fires, "{usecs}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use mmtwin_event::words::glob;
 use mmtwin_report::compare::single;
 use mmtwin_report::model::{self, Body, Table};
 use mmtwin_report::quantities;
-use mmtwin_report::tables::{reclaim, reclaim_tables, subject_tables};
+use mmtwin_report::tables::{reclaim_tables, subject_tables};
 use mmtwin_report::topics::{HISTORIC, Topic};
 use mmtwin_trace::input::Options;
 use std::ffi::OsString;
@@ -71,7 +71,7 @@ const NAME: &str = "keys";
 /// What a recording of nothing has keys of.
 fn of_nothing() -> model::Report {
     let nothing = Analysis::default();
-    let tables = [reclaim_tables(&nothing), subject_tables(&nothing), reclaim::per_context(&nothing)].concat();
+    let tables = [reclaim_tables(&nothing), subject_tables(&nothing)].concat();
     quantities::of(&nothing, model::Report { tables, ..model::Report::default() })
 }
 
@@ -177,6 +177,6 @@ mod tests {
     fn keys_that_every_recording_has() {
         let report = of_nothing();
         let names: Vec<&str> = report.tables.iter().map(|table| table.name.as_str()).collect();
-        assert!(names.contains(&"overview") && names.contains(&"reclaim-direct"), "{names:?}");
+        assert!(names.contains(&"overview") && names.contains(&"reclaim"), "{names:?}");
     }
 }
