@@ -172,6 +172,7 @@ pub const RULES: &[Rule] = &[
 /// All findings on an input, worst first: those that cost most, and last those that need no action.
 pub fn all(a: &Analysis) -> Vec<Finding> {
     let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| rule.check(a)).collect();
+    rank::causes_first(&mut findings);
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     findings
 }

@@ -23,6 +23,24 @@ pub enum Rank {
     Fixed,
 }
 
+/// Findings whose cause is another one: the fix is that of the cause. Stalls are measured where the task waits, in direct
+/// reclaim, not where the reason is.
+const CAUSES: [(&str, &[&str]); 2] = [
+    ("swap_storm", &["direct_reclaim", "scan_efficiency", "kswapd_lags", "kswapd_never_sleeps", "refault_thrash"]),
+    ("node_imbalance", &["direct_reclaim", "kswapd_lags", "kswapd_never_sleeps"]),
+];
+
+/// Puts a cause before its effects, if it needs action itself.
+pub fn causes_first(findings: &mut [Finding]) {
+    for (cause, effects) in CAUSES {
+        let worst = findings.iter().filter(|f| effects.contains(&f.key)).map(|f| f.severity).max().unwrap_or(0);
+        let found = findings.iter_mut().find(|f| f.key == cause && !f.is_harmless());
+        if let Some(found) = found.filter(|found| found.severity > COSTS_NOTHING) {
+            found.severity = found.severity.max(worst.saturating_add(1));
+        }
+    }
+}
+
 /// Sets the severity.
 pub fn rank(finding: &mut Finding, rank: Rank) {
     if rank == Rank::Fixed || finding.is_harmless() {
@@ -68,6 +86,17 @@ mod tests {
         let mut finding = Finding { severity: base, cost, pressure, ..Finding::default() };
         rank(&mut finding, Rank::Cost);
         finding.severity
+    }
+
+    #[test]
+    fn a_cause_stands_before_its_effects() {
+        let of = |key, severity| Finding { key, severity, ..Finding::default() };
+        let mut findings = [of("direct_reclaim", 88), of("swap_storm", 61), of("oom_kill", 95)];
+        causes_first(&mut findings);
+        assert_eq!(findings.map(|f| f.severity), [88, 89, 95]);
+        let mut slight = [of("direct_reclaim", 88), of("swap_storm", COSTS_NOTHING)];
+        causes_first(&mut slight);
+        assert_eq!(slight[1].severity, COSTS_NOTHING, "not the cause of so much");
     }
 
     #[test]

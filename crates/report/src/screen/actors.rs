@@ -67,7 +67,7 @@ fn workload(subject: &Subject<'_>) -> Vec<Actor> {
     let more = chosen.len().saturating_sub(WORK);
     let mut actors: Vec<Actor> = chosen.into_iter().take(WORK).filter_map(figure).collect();
     if let Some(last) = actors.last_mut().filter(|_| more > 0) {
-        last.facts.push(format!("{more} more figures"));
+        last.facts.push(format!("{more} more {}", if more == 1 { "figure" } else { "figures" }));
     }
     actors
 }
