@@ -107,8 +107,13 @@ mod tests {
     fn swappiness_is_proposed_only_where_the_page_cache_has_enough() {
         for (file, proposed) in [(50_000, true), (900, false)] {
             let mut r = Recording::default();
-            r.vmstat(&[("pswpin", 0, 40_000), ("pswpout", 0, 40_000), ("pgmajfault", 0, 20_000)]);
-            r.vmstat(&[("nr_inactive_file", 0, file), ("nr_active_file", 0, 0)]);
+            r.vmstat(&[
+                ("pswpin", 0, 40_000),
+                ("pswpout", 0, 40_000),
+                ("pgmajfault", 0, 20_000),
+                ("nr_inactive_file", 0, file),
+                ("nr_active_file", 0, 0),
+            ]);
             let fix = check(&r.analysis).unwrap().fix.unwrap();
             assert_eq!(fix.contains("swappiness"), proposed, "{fix}");
         }
