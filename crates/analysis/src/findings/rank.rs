@@ -26,7 +26,7 @@ pub enum Rank {
 /// Findings whose cause is another one: the fix is that of the cause. Stalls are measured where the task waits, in direct
 /// reclaim, not where the reason is.
 const CAUSES: [(&str, &[&str]); 2] = [
-    ("swap_storm", &["direct_reclaim", "scan_efficiency", "kswapd_lags", "kswapd_never_sleeps", "refault_thrash"]),
+    ("swap_storm", &["direct_reclaim", "scan_efficiency", "kswapd_lags", "kswapd_never_sleeps"]),
     ("node_imbalance", &["direct_reclaim", "kswapd_lags", "kswapd_never_sleeps"]),
 ];
 
