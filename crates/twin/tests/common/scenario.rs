@@ -91,8 +91,10 @@ impl Sink for Kept {
         self.at = row.at;
         for (name, value) in row.names.iter().zip(row.values) {
             let key = (row.source.to_string(), row.key.to_string(), name.clone());
-            // A task without a preferred node has none to show.
-            assert!(value.is_some() || name == "numa_preferred_nid", "{name} has no value");
+            // A task without a preferred node and a cgroup without a limit have none to show.
+            let may_lack =
+                ["numa_preferred_nid", "memory.max", "memory.high", "memory.swap.max"].contains(&name.as_str());
+            assert!(value.is_some() || may_lack, "{name} has no value");
             value.map(|value| self.counters.insert(key, value));
         }
     }

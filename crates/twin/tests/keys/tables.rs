@@ -187,7 +187,7 @@ kernel.reclaim.references | reclaim-6.1 | clean | refused executables
 kernel.reclaim.give_up_with_kswapd | reclaim-3.5; machine.swap.size=0 B; process.heap.region.heap.size=100 MiB | false
 kernel.reclaim.give_up_with_kswapd | reclaim-6.1 | false | refused gives up
 kernel.reclaim.shrink_slab | reclaim-3.5; process.reader.region.file.files=3000 | wind-up
-kernel.reclaim.shrink_slab | reclaim-6.1 | wind-up | refused left over
+kernel.reclaim.shrink_slab | reclaim-6.1 | wind-up | refused deferred scans
 "#;
 
 pub const MACHINE: &str = r#"
