@@ -12,10 +12,14 @@ pub fn count(n: u64) -> String {
     scaled(n as f64, &[(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")])
 }
 
-/// A count with what it counts, whose plural is regular.
+/// A count with what it counts, whose plural ends with `s`, or `es` behind an `s`.
 pub fn counted(n: u64, what: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{} {what}{s}", count(n))
+    let plural = match n {
+        1 => "",
+        _ if what.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {what}{plural}", count(n))
 }
 
 /// A duration given in nanoseconds.

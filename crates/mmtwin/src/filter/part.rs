@@ -149,7 +149,7 @@ impl Sink for Part<'_> {
     }
 
     fn order(&self, kind: Kind) -> Order {
-        // The first event is the begin of a trace that does not tell it.
+        // A trace without a recorded start begins with its first event.
         if self.is_timed() && self.extent.start.is_none() { Order::Time } else { self.sink.order(kind) }
     }
 

@@ -14,7 +14,7 @@ const EVENTS: [(Kind, &str); 1] = [(Kind::MmVmscanMemcgReclaimBegin, "its tasks'
 /// Counters by their names in both versions of the interface, with what an interval is told for in which they grew most.
 const PEAKS: [(&[&str], &str, &str); 3] = [
     (&["memory.events.max", "memory.failcnt"], "memory.max", "hits of its limit"),
-    (&["memory.pressure.some_total"], "memory.pressure", "us waited"),
+    (&["memory.pressure.some_total"], "memory.pressure", "waited"),
     (
         &[
             "memory.stat.workingset_refault_file",
@@ -69,12 +69,7 @@ pub(super) fn explain(survey: &Survey, path: &str) -> Result<Chain, NotFound> {
             }
             said.extend(cgroup.refaults().filter(|n| *n > 0).map(|n| format!("{} of its pages came back", count(n))));
             said.extend(cgroup.anon().map(|bytes| format!("{} of it is anonymous", size(bytes))));
-            said.extend(
-                cgroup
-                    .oom_kills()
-                    .filter(|n| *n > 0)
-                    .map(|n| format!("{} killed", counted(n, "process").replace("processs", "processes"))),
-            );
+            said.extend(cgroup.oom_kills().filter(|n| *n > 0).map(|n| format!("{} killed", counted(n, "process"))));
         }
         None => gaps.push(Gap {
             what: "its limit, usage, pressure and counters".into(),
@@ -130,7 +125,6 @@ fn steps(survey: &Survey, key: &str) -> Vec<Step> {
         let Some((from, until, n)) = grown.max_by_key(|(.., n)| *n).filter(|(.., n)| *n > 0) else { continue };
         let of = time(until.saturating_sub(from) as f64);
         let n = if event == "memory.pressure" { time(n as f64 * 1000.0) } else { count(n) };
-        let what = what.trim_start_matches("us ");
         add(from, event, format!("{n} {what} in the {of} from here, the most, {} after the start", after(from)));
     }
     steps

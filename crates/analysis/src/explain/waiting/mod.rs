@@ -12,6 +12,7 @@ mod oom;
 mod question;
 mod refault;
 mod survey;
+mod target;
 #[cfg(test)]
 mod tests;
 mod wait;

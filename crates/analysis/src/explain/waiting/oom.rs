@@ -59,7 +59,7 @@ pub(super) fn explain(survey: &Survey) -> Result<Chain, NotFound> {
     }
     let mut said = Vec::new();
     let n = killed.filter(|n| *n > 0).or(counted_kills).unwrap_or_else(|| of_cgroups.iter().map(|(_, n)| n).sum());
-    said.push(format!("{} killed", counted(n, "process").replace("processs", "processes")));
+    said.push(format!("{} killed", counted(n, "process")));
     for (cgroup, kills) in of_cgroups.iter().take(3) {
         let used = cgroup.peak().or(cgroup.usage()).map_or(String::new(), |bytes| format!(", it used {}", size(bytes)));
         let anon = cgroup.anon().map_or(String::new(), |bytes| format!(", {} at the end anonymous", size(bytes)));

@@ -1,6 +1,6 @@
 //! What is asked, and what of a survey answers it.
 
-use super::follow::Target;
+use super::target::Target;
 use super::{Survey, Wait, cgroup, list, oom, refault};
 use crate::explain::Chain;
 use crate::explain::find::NotFound;
