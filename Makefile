@@ -5,7 +5,7 @@ BIN = target/release/mmtwin
 STATIC_TARGET = x86_64-unknown-linux-gnu
 
 .PHONY: demo test compile test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
-  fidelity-refresh fidelity-again lab-again inject kills fuzz reference
+  fidelity-refresh fidelity-again lab-again verdicts-again inject kills fuzz reference
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -40,7 +40,7 @@ compile:
 	$(CARGO) test --workspace --no-run --quiet
 
 # Before a release: what `make test` does a part of, or not at all. `kills` and `inject` take longest.
-test-release: golden golden-v3 fidelity-again lab-again
+test-release: golden golden-v3 fidelity-again lab-again verdicts-again
 
 # The examples' digests in a build without assertions, optimised as a release; in `make test` they are compared in one
 # with assertions.
@@ -89,9 +89,13 @@ fidelity-refresh: build lab
 lab-again: setup
 	$(CARGO) test --package mmtwin-lab -- --ignored
 
-# A run of every cell again in the lab: some 15 s each. `make test` does one.
+# The commands that findings print, of every recording of tests/verdicts; `make test` runs those of a quarter.
+verdicts-again:
+	MMTWIN_VERDICTS=all $(CARGO) test --package mmtwin-cli --test cli commands_that_findings_print_work
+
+# Every cell judged again, and a run of each again in the lab: some 15 s each. `make test` judges a third and runs one.
 fidelity-again: setup
-	MMTWIN_FIDELITY=all $(CARGO) test --package mmtwin-validate --test fidelity stored_runs
+	MMTWIN_FIDELITY=all $(CARGO) test --package mmtwin-validate --test fidelity
 
 # The pages of docs/reference that are made from definitions: options, scenario keys, tables and findings.
 reference: build
