@@ -5,7 +5,7 @@ use mmtwin_event::results::{AccessResult, Ending, PhaseResult, Results};
 use mmtwin_event::{CounterRow, Event, Sink};
 use mmtwin_host::{evidence, tracefs};
 use mmtwin_scenario::Scenario;
-use mmtwin_scenario::program::{Touches, threads};
+use mmtwin_scenario::program::{PhaseAccesses, threads};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::recording::Recording;
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,7 +162,8 @@ fn threads_touch_exactly_the_pages_of_their_programs() {
     let mut pages = [BTreeSet::new(), BTreeSet::new()];
     for thread in threads(&scenario.processes[0], 0, scenario.machine.cpus.len() as u32, scenario.run.seed) {
         let phase = &thread.phases[0];
-        Touches::new(phase).for_each(|touch| _ = pages[phase.accesses[touch.access].region].insert(touch.what.page));
+        PhaseAccesses::new(phase)
+            .for_each(|touch| _ = pages[phase.accesses[touch.access].region].insert(touch.what.page));
     }
     let (_, results, _) = opened(&run(&scenario, &[]));
     let [phase] = results.phases.as_slice() else { panic!("{:?}", results.phases) };

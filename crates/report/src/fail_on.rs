@@ -252,9 +252,9 @@ impl Rows {
         found.dedup();
         let quoted: Vec<String> = found.iter().take(SUGGESTED).map(|name| format!("'{name}'")).collect();
         match quoted.as_slice() {
-            [] => format!("no row '{wanted}'; `mmtwin report INPUT --keys` lists all"),
-            [one] => format!("no row '{wanted}', did you mean {one}?"),
-            [first @ .., last] => format!("no row '{wanted}', did you mean {} or {last}?", first.join(", ")),
+            [] => format!("unknown row '{wanted}'; `mmtwin report INPUT --keys` lists all"),
+            [one] => format!("unknown row '{wanted}', did you mean {one}?"),
+            [first @ .., last] => format!("unknown row '{wanted}', did you mean {} or {last}?", first.join(", ")),
         }
     }
 }
@@ -481,7 +481,7 @@ mod tests {
         let error = FailOn::parse("any worse or vmscan.direct_reclaim > 5").unwrap().evaluate(&two()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "--fail-on, column 14: no row 'vmscan.direct_reclaim', did you mean 'vmscan.direct_reclaims'?\n\
+            "--fail-on, column 14: unknown row 'vmscan.direct_reclaim', did you mean 'vmscan.direct_reclaims'?\n\
              \x20 any worse or vmscan.direct_reclaim > 5\n\
              \x20              ^"
         );

@@ -36,7 +36,7 @@ fn a_trace_equals_the_same_accesses() {
     let scenario = mmtwin_scenario::parse("test", &config, Path::new(""), &[]).unwrap();
     let threads = program::threads(&scenario.processes[0], 0, 1, scenario.run.seed);
     let phase = &threads[0].phases[0];
-    let touches = program::Touches::new(phase).map(|touch| {
+    let touches = program::PhaseAccesses::new(phase).map(|touch| {
         let first = if phase.accesses[touch.access].region == 0 { 0 } else { 330 << 8 };
         (0, 1000, first + touch.what.page, touch.what.write)
     });

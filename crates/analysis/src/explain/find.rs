@@ -1,7 +1,7 @@
 //! Which page, task or group of a recording is meant, or what there is instead.
 
 use super::figures::{count, seconds};
-use super::names::{Asked, Mapping, Names, PAGE, Place, Subject};
+use super::names::{Mapping, Names, PAGE, Place, Query, Subject};
 use mmtwin_event::words::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,11 +23,11 @@ impl Names {
     /// Finds what was asked for.
     pub fn find(&self) -> Result<Subject, NotFound> {
         match self.asked.as_ref() {
-            Some(Asked::Task(name)) => self.find_task(name),
-            Some(Asked::Group(name)) => self.find_group(name),
-            Some(Asked::Frame(pfn)) => self.find_frame(*pfn),
-            Some(Asked::Address(process, addr)) => self.find_address(process, *addr),
-            Some(Asked::Offset(region, offset)) => self.find_offset(region, *offset),
+            Some(Query::Task(name)) => self.find_task(name),
+            Some(Query::Group(name)) => self.find_group(name),
+            Some(Query::Frame(pfn)) => self.find_frame(*pfn),
+            Some(Query::Address(process, addr)) => self.find_address(process, *addr),
+            Some(Query::Offset(region, offset)) => self.find_offset(region, *offset),
             None => Err(NotFound::Unknown("no page, task or group is specified".into())),
         }
     }

@@ -18,7 +18,7 @@ const MAX_PLACES: usize = 64;
 
 /// What is to be explained, as the user names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Query {
     /// The page that a frame holds.
     Frame(u64),
     /// The page at an address of a process, by its name or thread group id.
@@ -91,7 +91,7 @@ pub struct Names {
     pub faults: u64,
     /// Rows of `/proc/PID/sched`.
     pub samples: u64,
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<Query>,
     /// Pages that the frame asked for held, with the time of the first fault that reports it.
     pub(super) places: BTreeMap<Place, u64>,
     /// The nearest frames below and above it, of pages that faulted.
@@ -104,7 +104,7 @@ pub struct Names {
 
 impl Names {
     /// A first reading that looks out for what is asked.
-    pub fn new(asked: &Asked) -> Names {
+    pub fn new(asked: &Query) -> Names {
         Names { asked: Some(asked.clone()), ..Names::default() }
     }
 
@@ -149,7 +149,7 @@ impl Names {
     /// The frame that was asked for.
     pub(super) fn frame(&self) -> Option<u64> {
         match self.asked {
-            Some(Asked::Frame(pfn)) => Some(pfn),
+            Some(Query::Frame(pfn)) => Some(pfn),
             _ => None,
         }
     }
@@ -201,7 +201,7 @@ impl Names {
             mapping.faults += 1;
         }
         match self.asked {
-            Some(Asked::Frame(pfn)) => {
+            Some(Query::Frame(pfn)) => {
                 for first in [of.pfn, of.new_pfn] {
                     let end = first.saturating_add(of.nr_pages.into());
                     if (first..end).contains(&pfn) {
@@ -221,7 +221,7 @@ impl Names {
                     }
                 }
             }
-            Some(Asked::Address(_, addr)) => {
+            Some(Query::Address(_, addr)) => {
                 let page = Place::Address(of.tgid, addr / PAGE * PAGE);
                 if self.offset(&page, of.tgid, of.addr.0, of.nr_pages).is_some() {
                     self.places.entry(page).or_insert(at);
@@ -295,12 +295,12 @@ impl Sink for Names {
                 self.group(of.gid, of.pid);
             }
             Kind::MmPageAlloc | Kind::MmPageFree => {
-                if let Some(Asked::Frame(wanted)) = self.asked {
+                if let Some(Query::Frame(wanted)) = self.asked {
                     self.traced |= super::page::allocation(ev).is_some_and(|(pages, _)| pages.contains(&wanted));
                 }
             }
             Kind::SetMigrationPte | Kind::RemoveMigrationPte | Kind::PageFaultUser => {
-                if let Some(Asked::Address(_, wanted)) = self.asked
+                if let Some(Query::Address(_, wanted)) = self.asked
                     && super::page::touched(ev).is_some_and(|bytes| bytes.contains(&wanted))
                 {
                     let tgid = self.tasks.of(ev).tgid;

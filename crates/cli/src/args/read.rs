@@ -410,7 +410,7 @@ pub struct Explain {
     pub cgroup: Option<String>,
     /// A page: PFN, PROCESS@ADDRESS or [PROCESS/]REGION:OFFSET
     #[arg(long, value_name = "PAGE", value_parser = parse_page)]
-    pub page: Option<mmtwin_analysis::explain::names::Asked>,
+    pub page: Option<mmtwin_analysis::explain::names::Query>,
     /// A task: thread id or name; its waits, and where NUMA balancing put it
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
@@ -451,17 +451,17 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-fn parse_page(text: &str) -> Result<mmtwin_analysis::explain::names::Asked, String> {
-    use mmtwin_analysis::explain::names::Asked;
+fn parse_page(text: &str) -> Result<mmtwin_analysis::explain::names::Query, String> {
+    use mmtwin_analysis::explain::names::Query;
     if let Some((process, address)) = text.rsplit_once('@') {
         let address = number(address).ok_or_else(|| format!("invalid address `{address}`"))?;
-        return Ok(Asked::Address(process.into(), address));
+        return Ok(Query::Address(process.into(), address));
     }
     if let Some((region, offset)) = text.rsplit_once(':') {
         let sized = || offset.parse::<mmtwin_scenario::units::Bytes>().ok().map(|bytes| bytes.0);
         let offset = number(offset).or_else(sized).ok_or_else(|| format!("invalid offset `{offset}`"))?;
-        return Ok(Asked::Offset(region.into(), offset));
+        return Ok(Query::Offset(region.into(), offset));
     }
     let expected = "expected a frame number, PROCESS@ADDRESS or [PROCESS/]REGION:OFFSET";
-    number(text).map(Asked::Frame).ok_or_else(|| expected.into())
+    number(text).map(Query::Frame).ok_or_else(|| expected.into())
 }

@@ -4,7 +4,7 @@ use super::{print, styled};
 use crate::args::{Explain, Format, Printing};
 use crate::{Failure, progress, reading};
 use mmtwin::{Filter, Trace};
-use mmtwin_analysis::explain::names::{Asked, Names};
+use mmtwin_analysis::explain::names::{Names, Query};
 use mmtwin_analysis::explain::waiting::follow::Follow;
 use mmtwin_analysis::explain::waiting::{Answer, Question, Survey};
 use mmtwin_analysis::explain::{self, Chain};
@@ -65,7 +65,7 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
         (.., Some(path)) => Question::Cgroup(path),
         _ => Question::Longest,
     };
-    let (chains, source) = match (page.or(group.map(Asked::Group)), task) {
+    let (chains, source) = match (page.or(group.map(Query::Group)), task) {
         (Some(asked), _) => placed(&mut input, &asked)?,
         (None, Some(task)) => of_task(&mut input, &task)?,
         (None, None) => waited(&mut input, &question)?,
@@ -115,7 +115,7 @@ pub fn run(arguments: Explain) -> Result<i32, Failure> {
 }
 
 /// Why a page or a group is where it is.
-fn placed(input: &mut Input<'_>, asked: &Asked) -> Result<(Vec<Chain>, Source), Failure> {
+fn placed(input: &mut Input<'_>, asked: &Query) -> Result<(Vec<Chain>, Source), Failure> {
     let mut names = Names::new(asked);
     input.read(&mut names)?;
     let subject = names.find().map_err(|e| input.error(e))?;
@@ -149,7 +149,7 @@ fn of_task(input: &mut Input<'_>, task: &str) -> Result<(Vec<Chain>, Source), Fa
         Ok(Answer::Chain(chain)) if !chain.steps.is_empty() => Some(*chain),
         _ => None,
     };
-    match placed(input, &Asked::Task(task.to_owned())) {
+    match placed(input, &Query::Task(task.to_owned())) {
         Ok((mut chains, source)) => {
             if waits.is_some() && chains.iter().all(|chain| chain.steps.is_empty()) {
                 chains.clear();

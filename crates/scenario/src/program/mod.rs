@@ -19,4 +19,4 @@ pub use cursor::Cursor;
 pub use permutation::Permutation;
 pub use random::{Chance, Random, Use};
 pub use stream::{Access, Pattern, Stream};
-pub use thread::{Thread, ThreadPhase, Touch, Touches, Touching, policy, threads};
+pub use thread::{AccessPlan, PhaseAccess, PhaseAccesses, Thread, ThreadPhase, policy, threads};

@@ -38,12 +38,12 @@ pub struct ThreadPhase {
     /// Done first, one after the other.
     pub actions: Vec<Action>,
     /// Then these, in turns.
-    pub accesses: Vec<Touching>,
+    pub accesses: Vec<AccessPlan>,
 }
 
-/// A thread touching a region.
+/// How a thread accesses a region in a phase.
 #[derive(Clone, Debug)]
-pub struct Touching {
+pub struct AccessPlan {
     /// Index of the access in the scenario's phase.
     pub number: usize,
     /// Index of the region in the process.
@@ -97,7 +97,7 @@ fn thread_phase(
 ) -> ThreadPhase {
     let takes_part = |threads: &say::Threads| threads.contain(number);
     let accesses = phase.accesses.iter().enumerate().filter(|(_, access)| takes_part(&access.threads));
-    let touching = accesses.filter_map(|(i, access)| {
+    let plans = accesses.filter_map(|(i, access)| {
         let region = process.regions.iter().position(|region| region.name == access.region)?;
         let all = process.regions[region].size.pages();
         let sharing = access.sharing.unwrap_or(process.regions[region].sharing);
@@ -117,13 +117,13 @@ fn thread_phase(
         let stream = Stream::new(pattern, access.write.get(), seed, stream_number(index, number, at, i));
         let (think, sleep, lines) = (access.think.0, access.sleep.0, access.lines);
         let (count, via, recycle) = (access.count, access.via, access.recycle);
-        Some(Touching { number: i, region, pages, stream, think, sleep, count, via, lines, shared, recycle })
+        Some(AccessPlan { number: i, region, pages, stream, think, sleep, count, via, lines, shared, recycle })
     });
     ThreadPhase {
         name: phase.name.clone().unwrap_or_else(|| at.to_string()),
         duration: phase.duration.map(|time| time.0),
         actions: phase.actions.iter().filter(|action| takes_part(&action.threads)).cloned().collect(),
-        accesses: touching.collect(),
+        accesses: plans.collect(),
     }
 }
 
@@ -167,7 +167,7 @@ fn pattern(pattern: say::Pattern, pages: u64, start: u64, seed: u64, object: u64
 
 /// An access of a thread, or another step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touch {
+pub struct PhaseAccess {
     /// Index in [`ThreadPhase::accesses`].
     pub access: usize,
     /// Page of the region and kind of access.
@@ -176,29 +176,29 @@ pub struct Touch {
 
 /// The accesses of a thread in a phase, in turns.
 #[derive(Clone, Debug)]
-pub struct Touches {
-    accesses: Vec<Touching>,
+pub struct PhaseAccesses {
+    accesses: Vec<AccessPlan>,
     turn: usize,
 }
 
-impl Touches {
+impl PhaseAccesses {
     /// From the beginning of the phase.
-    pub fn new(phase: &ThreadPhase) -> Touches {
-        Touches { accesses: phase.accesses.clone(), turn: 0 }
+    pub fn new(phase: &ThreadPhase) -> PhaseAccesses {
+        PhaseAccesses { accesses: phase.accesses.clone(), turn: 0 }
     }
 }
 
-impl Iterator for Touches {
-    type Item = Touch;
+impl Iterator for PhaseAccesses {
+    type Item = PhaseAccess;
 
-    fn next(&mut self) -> Option<Touch> {
+    fn next(&mut self) -> Option<PhaseAccess> {
         for _ in 0..self.accesses.len() {
             let access = self.turn;
             self.turn = (self.turn + 1) % self.accesses.len();
-            let touching = &mut self.accesses[access];
-            if touching.count.is_none_or(|count| touching.stream.count < count) {
-                let what = touching.stream.next()?;
-                return Some(Touch { access, what: Access { page: touching.pages.start + what.page, ..what } });
+            let plan = &mut self.accesses[access];
+            if plan.count.is_none_or(|count| plan.stream.count < count) {
+                let what = plan.stream.next()?;
+                return Some(PhaseAccess { access, what: Access { page: plan.pages.start + what.page, ..what } });
             }
         }
         None
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(threads.iter().map(|t| t.pinned).collect::<Vec<_>>(), [Some(4), Some(5), Some(4)]);
         let touches: Vec<Vec<(usize, u64)>> = threads
             .iter()
-            .map(|t| Touches::new(&t.phases[0]).map(|touch| (touch.access, touch.what.page)).collect())
+            .map(|t| PhaseAccesses::new(&t.phases[0]).map(|touch| (touch.access, touch.what.page)).collect())
             .collect();
         let expected = [
             vec![(0, 0), (1, 0), (0, 1), (1, 2), (0, 2), (0, 0)],
@@ -278,7 +278,7 @@ mod tests {
         let threads = threads(&process(2, vec![access("all", say::Pattern::Zipf { skew: 2.0 }, Some(400))]), 0, 8, 1);
         let favourite = |thread: &Thread| {
             let mut counts = [0; 8];
-            Touches::new(&thread.phases[0]).for_each(|touch| counts[touch.what.page as usize] += 1);
+            PhaseAccesses::new(&thread.phases[0]).for_each(|touch| counts[touch.what.page as usize] += 1);
             (0..8).max_by_key(|&page| counts[page]).unwrap()
         };
         assert_eq!(favourite(&threads[0]), favourite(&threads[1]));

@@ -13,7 +13,7 @@ impl Engine<'_> {
         self.not_batchable = false;
         self.memory.load.end_epoch(clock);
         let accessors = self.threads.iter_mut().filter_map(|thread| match &mut thread.activity {
-            Activity::Touching(accessor) => Some(accessor),
+            Activity::Accessing(accessor) => Some(accessor),
             Activity::Nothing
             | Activity::Action(..)
             | Activity::Kswapd(_)

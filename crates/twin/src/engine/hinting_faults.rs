@@ -40,7 +40,7 @@ impl Engine<'_> {
             return;
         }
         for thread in &mut self.threads {
-            if let Activity::Touching(accessor) = &mut thread.activity {
+            if let Activity::Accessing(accessor) = &mut thread.activity {
                 forget_ahead(Some(accessor), &mut self.memory);
             }
         }
@@ -57,7 +57,7 @@ impl Engine<'_> {
         let mut paces = vec![0; self.memory.mappings.len()];
         let mut by_pool: BTreeMap<usize, (usize, Vec<Share>)> = BTreeMap::new();
         for (thread, at) in self.threads.iter_mut().enumerate() {
-            let Activity::Touching(accessor) = &mut at.activity else { continue };
+            let Activity::Accessing(accessor) = &mut at.activity else { continue };
             let runs = self.queues.running(at.caller.cpu) == Some(thread);
             let from = if runs { self.kernel.clock(at.caller.cpu).max(clock) } else { clock };
             if runs {
@@ -70,7 +70,7 @@ impl Engine<'_> {
                     }
                 }
             }
-            let sleeps = accessor.list.iter().any(|access| access.touching.sleep > 0);
+            let sleeps = accessor.list.iter().any(|access| access.plan.sleep > 0);
             // A thread that sleeps between accesses wakes within the time.
             let wakes = sleeps && !self.queues.holds(at.caller.cpu, thread);
             if accessor.explicit || accessor.pace <= 0.0 || !(runs || wakes) {
@@ -103,9 +103,9 @@ impl Engine<'_> {
                 by_thread[hit.thread].push(hit);
             }
             for (&((thread, number), touches), hits) in threads.iter().zip(by_thread) {
-                let Activity::Touching(accessor) = &mut self.threads[thread].activity else { continue };
+                let Activity::Accessing(accessor) = &mut self.threads[thread].activity else { continue };
                 let access = &mut accessor.list[number];
-                let count = access.touching.stream.count;
+                let count = access.plan.stream.count;
                 let hits = hits.iter().map(|hit| (hit.touch(count, touches), hit.unit)).collect();
                 access.ahead.drawn(hits, count + touches);
             }
@@ -149,7 +149,7 @@ impl Engine<'_> {
     fn touch_unmarked(&mut self, thread: usize, until: Ps) -> Result<Step, Stop> {
         loop {
             let at = &mut self.threads[thread];
-            let Activity::Touching(accessor) = &mut at.activity else { return Ok(Step::Ended) };
+            let Activity::Accessing(accessor) = &mut at.activity else { return Ok(Step::Ended) };
             match accessor.run(&mut self.memory, &mut self.kernel, &mut at.caller, until) {
                 Ok(AccessProgress::On) => return Ok(Step::On),
                 Ok(AccessProgress::Asleep(until)) => return Ok(Step::Asleep(until)),
@@ -173,7 +173,7 @@ impl Engine<'_> {
         let mut ctx = NumaCtx { kernel: &mut self.kernel, memory: &mut self.memory, queues: &self.queues };
         let before = ctx.kernel.stat.events.faults;
         let asks = numa.do_numa_page(&mut ctx, thread, mapping, unit);
-        if let Activity::Touching(accessor) = &mut self.threads[thread].activity {
+        if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
             accessor.note_hints(mapping, unit, ctx.kernel.stat.events.faults - before);
         }
         if !asks {
@@ -200,7 +200,7 @@ impl Engine<'_> {
         let Some(balancing) = &mut self.balancing else { return };
         let of = &mut self.threads[thread];
         let accessor =
-            if let Activity::Touching(accessor) = &mut of.activity { Some(accessor) } else { of.touched.as_mut() };
+            if let Activity::Accessing(accessor) = &mut of.activity { Some(accessor) } else { of.touched.as_mut() };
         forget_ahead(accessor, &mut self.memory);
         for Pending { mapping, unit, .. } in balancing.pending[thread].drain(..) {
             if self.memory.mappings[mapping].has(unit) {

@@ -83,7 +83,7 @@ impl Engine<'_> {
                 Activity::Kcompactd(kcompactd) => kcompactd.step(&mut ctx),
                 Activity::Flusher(flusher) => flusher.step(&mut ctx),
                 Activity::BioEndIo(end_io) => end_io.step(&mut ctx),
-                Activity::Nothing | Activity::Action(..) | Activity::Touching(_) => return Step::Ended,
+                Activity::Nothing | Activity::Action(..) | Activity::Accessing(_) => return Step::Ended,
             };
             match came {
                 Poll::On => {}

@@ -411,7 +411,7 @@ impl<'a> Engine<'a> {
         self.note_high(thread);
         let ran = self.kernel.clock(cpu) - begin;
         self.threads[thread].ran += ran;
-        if let Activity::Touching(accessor) = &mut self.threads[thread].activity {
+        if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
             accessor.ran += ran;
         }
         self.numa_ran(thread, ran);
@@ -447,7 +447,7 @@ impl<'a> Engine<'a> {
     fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
         let awaited = self.threads[thread].slowpath.as_ref().map(AllocSlowpath::request);
         // Its slow path may have exceeded its turn: it retries in the next one, and has no memory yet.
-        let sampled = matches!(&self.threads[thread].activity, Activity::Touching(of) if of.replay.is_none())
+        let sampled = matches!(&self.threads[thread].activity, Activity::Accessing(of) if of.replay.is_none())
             && !(self.options.explicit && self.balancing.is_some());
         let end = if sampled { until } else { in_order };
         if awaited.is_some() && self.kernel.clock(self.threads[thread].caller.cpu) >= end {
@@ -461,7 +461,7 @@ impl<'a> Engine<'a> {
                 Ok(self.work_of_kernel(thread, until))
             }
             Activity::Action(..) => self.act(thread, end, denied),
-            Activity::Touching(_) => {
+            Activity::Accessing(_) => {
                 self.memory.denied = denied;
                 self.touch(thread, end)
             }

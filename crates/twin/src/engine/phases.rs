@@ -12,7 +12,7 @@ use crate::time::{Ns, PS_PER_NS};
 use crate::workload::accessor::{Accessing, Accessor};
 use crate::workload::ahead::Ahead;
 use crate::workload::sampled::Rest;
-use mmtwin_scenario::program::Touching;
+use mmtwin_scenario::program::AccessPlan;
 use mmtwin_scenario::program::{self, Pattern};
 
 impl Engine<'_> {
@@ -119,14 +119,14 @@ impl Engine<'_> {
         let Some(phase) = self.processes[process].phase else { return Ok(()) };
         let next = match &at.activity {
             Activity::Action(number, _) => Some(number + 1),
-            Activity::Touching(_)
+            Activity::Accessing(_)
             | Activity::Nothing
             | Activity::Kswapd(_)
             | Activity::Kcompactd(_)
             | Activity::Flusher(_)
             | Activity::BioEndIo(_) => None,
         };
-        if let Activity::Touching(accessor) = std::mem::take(&mut at.activity) {
+        if let Activity::Accessing(accessor) = std::mem::take(&mut at.activity) {
             at.touched = Some(accessor);
         }
         let mut own = self.shared_pools(process);
@@ -148,7 +148,7 @@ impl Engine<'_> {
         let activity = if next < at.actions.len() {
             Activity::Action(next, None)
         } else if !at.accesses.is_empty() {
-            Activity::Touching(self.accessor(thread, phase, shared))
+            Activity::Accessing(self.accessor(thread, phase, shared))
         } else {
             Activity::Nothing
         };
@@ -159,9 +159,9 @@ impl Engine<'_> {
 
     /// Pools that other threads of a process share in this phase, as (access, pool).
     fn shared_pools(&self, process: usize) -> Vec<(usize, usize)> {
-        let touching =
+        let accessor =
             self.processes[process].threads.clone().filter_map(|thread| match &self.threads[thread].activity {
-                Activity::Touching(accessor) => Some(accessor),
+                Activity::Accessing(accessor) => Some(accessor),
                 Activity::Nothing
                 | Activity::Action(..)
                 | Activity::Kswapd(_)
@@ -169,9 +169,9 @@ impl Engine<'_> {
                 | Activity::Flusher(_)
                 | Activity::BioEndIo(_) => self.threads[thread].touched.as_ref(),
             });
-        let accesses = touching.flat_map(|accessor| &accessor.list);
-        let shared = accesses.filter(|access| access.touching.shared);
-        shared.filter_map(|access| Some((access.touching.number, access.pool?))).collect()
+        let accesses = accessor.flat_map(|accessor| &accessor.list);
+        let shared = accesses.filter(|access| access.plan.shared);
+        shared.filter_map(|access| Some((access.plan.number, access.pool?))).collect()
     }
 
     /// The accesses of a thread in a phase.
@@ -179,18 +179,18 @@ impl Engine<'_> {
         let at = &self.threads[thread];
         let process = &self.processes[at.process];
         // Read-ahead depends on the order of the accesses to a file.
-        let of_file = |touching: &Touching| self.memory.regions[process.regions[touching.region]].file;
+        let of_file = |plan: &AccessPlan| self.memory.regions[process.regions[plan.region]].file;
         let explicit = self.options.explicit || at.phases[phase].accesses.iter().any(of_file);
         let mut list = Vec::new();
-        for touching in &at.phases[phase].accesses {
-            let (region, mapper) = (process.regions[touching.region], process.mappers[touching.region]);
+        for plan in &at.phases[phase].accesses {
+            let (region, mapper) = (process.regions[plan.region], process.mappers[plan.region]);
             let mut mappings = self.memory.mappings.iter();
             let mapping = mappings.position(|of| (of.process, of.region, of.mapper) == (at.process, region, mapper));
-            let mut others = shared.iter().filter(|_| touching.shared);
-            let known = others.find(|(access, _)| *access == touching.number).map(|(_, pool)| *pool);
-            let pool = match touching.stream.pattern() {
+            let mut others = shared.iter().filter(|_| plan.shared);
+            let known = others.find(|(access, _)| *access == plan.number).map(|(_, pool)| *pool);
+            let pool = match plan.stream.pattern() {
                 Pattern::Draws(classes, permutation) if !explicit => Some(known.unwrap_or_else(|| {
-                    let (pages, number) = (&touching.pages, self.memory.pools.len());
+                    let (pages, number) = (&plan.pages, self.memory.pools.len());
                     let of = &self.memory.regions[region];
                     let marks = mapping.map(|mapping| &self.memory.mappings[mapping]);
                     let of = (of, mapper);
@@ -198,16 +198,16 @@ impl Engine<'_> {
                     self.memory.pools.push(Some(pool));
                     self.memory.regions[region].pools.push(number);
                     mapping.into_iter().for_each(|mapping| self.memory.mappings[mapping].pools.push(number));
-                    shared.push((touching.number, number));
+                    shared.push((plan.number, number));
                     number
                 })),
                 Pattern::Draws(..) | Pattern::Walk(_) => None,
             };
             let (faults, time, user, ahead, reader) = (0, 0, 0, Ahead::default(), Reader::default());
-            let renewed = touching.stream.count;
-            let (touching, log, logged) = (touching.clone(), None, 0);
+            let renewed = plan.stream.count;
+            let (plan, log, logged) = (plan.clone(), None, 0);
             list.push(Accessing {
-                touching,
+                plan,
                 region,
                 mapper,
                 mapping,
@@ -266,7 +266,7 @@ impl Engine<'_> {
             regions.iter().for_each(|&region| self.memory.regions[region].lock.leave(pid));
             match std::mem::take(&mut this.activity) {
                 Activity::Action(number, Some(working)) => self.end_action(thread, number, working),
-                Activity::Touching(accessor) => this.touched = Some(accessor),
+                Activity::Accessing(accessor) => this.touched = Some(accessor),
                 Activity::Action(_, None)
                 | Activity::Nothing
                 | Activity::Kswapd(_)

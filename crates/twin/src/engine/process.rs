@@ -19,7 +19,7 @@ use crate::workload::trace::FIRST_PID;
 use crate::workload::trace::Trace;
 use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
 use mmtwin_scenario::program::{self, Cursor, Pattern, Stream};
-use mmtwin_scenario::program::{ThreadPhase, Touching};
+use mmtwin_scenario::program::{AccessPlan, ThreadPhase};
 use mmtwin_scenario::workload::{Phase, RegionKind, Sharing, Via};
 use mmtwin_scenario::{Scenario, workload as spec};
 use std::collections::BTreeMap;
@@ -73,8 +73,8 @@ pub(crate) enum Activity {
     Nothing,
     /// An action, by its number among the thread's, once it has begun.
     Action(usize, Option<Working>),
-    /// Touching memory.
-    Touching(Accessor),
+    /// Accessing memory.
+    Accessing(Accessor),
     /// Keeping memory of a node free.
     Kswapd(Box<KswapdImpl>),
     /// Making blocks of a node's memory.
@@ -288,11 +288,11 @@ fn region(config: &spec::Region, threads: u32, scenario: &Scenario, policy: Poli
 fn populate(process: &spec::Process, parts: &[std::ops::Range<u64>], seed: u64) -> ThreadPhase {
     let wanted =
         process.regions.iter().zip(parts).enumerate().filter(|(_, (region, part))| region.populate && !part.is_empty());
-    let touching = wanted.map(|(number, (_, part))| {
+    let plans = wanted.map(|(number, (_, part))| {
         let count = Some(part.end - part.start);
-        Touching { count, ..walk(number, part.clone(), seed) }
+        AccessPlan { count, ..walk(number, part.clone(), seed) }
     });
-    ThreadPhase { name: POPULATE.into(), duration: None, actions: Vec::new(), accesses: touching.collect() }
+    ThreadPhase { name: POPULATE.into(), duration: None, actions: Vec::new(), accesses: plans.collect() }
 }
 
 /// The phase in which a thread replays a trace over all regions.
@@ -303,12 +303,12 @@ fn replay(process: &spec::Process, seed: u64) -> ThreadPhase {
 }
 
 /// Writing pages of a region in order.
-fn walk(region: usize, pages: std::ops::Range<u64>, seed: u64) -> Touching {
+fn walk(region: usize, pages: std::ops::Range<u64>, seed: u64) -> AccessPlan {
     // It always writes, so the stream's random numbers are not used.
     let stream = Stream::new(Pattern::Walk(Cursor::new(pages.end - pages.start, 1, 0)), 1.0, seed, 0);
     let (number, count, via) = (region, None, Via::Mmap);
     let (think, sleep, lines, shared, recycle) = (0, 0, 1, false, false);
-    Touching { number, region, pages, stream, think, sleep, count, via, lines, shared, recycle }
+    AccessPlan { number, region, pages, stream, think, sleep, count, via, lines, shared, recycle }
 }
 
 impl Thread {
@@ -385,9 +385,9 @@ impl Process {
             .collect();
         for accessor in threads[self.threads.clone()].iter().filter_map(|thread| thread.touched.as_ref()) {
             for access in &accessor.list {
-                let result = &mut accesses[access.touching.number];
+                let result = &mut accesses[access.plan.number];
                 result.threads += 1;
-                result.touches += access.touching.stream.count;
+                result.touches += access.plan.stream.count;
                 result.faults += access.faults;
                 result.cpu_time += accessor.cpu_time(access) / crate::time::PS_PER_NS;
             }

@@ -121,7 +121,7 @@ impl Engine<'_> {
             (None, None, activity) => match activity {
                 Activity::Nothing => "waiting for its phase to end".into(),
                 Activity::Action(number, _) => format!("action number {number}"),
-                Activity::Touching(_) => "accessing memory".into(),
+                Activity::Accessing(_) => "accessing memory".into(),
                 Activity::Kswapd(_) => "kswapd".into(),
                 Activity::Kcompactd(_) => "kcompactd".into(),
                 Activity::Flusher(_) => "the flusher".into(),

@@ -11,8 +11,8 @@ use crate::mm::memory::AccessState;
 use crate::mm::prot_numa::Unit;
 use crate::page_alloc::{AllocationFailure, Caller};
 use crate::time::Ps;
+use mmtwin_scenario::program::AccessPlan;
 use mmtwin_scenario::program::Pattern;
-use mmtwin_scenario::program::Touching;
 
 /// A thread's accesses in a phase.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ pub(crate) struct Accessor {
 #[derive(Clone, Debug)]
 pub(crate) struct Accessing {
     /// Its parameters. Its stream counts the accesses.
-    pub touching: Touching,
+    pub plan: AccessPlan,
     /// Number of the region among all.
     pub region: usize,
     /// Number of the process's mapping among those of the region.
@@ -78,13 +78,13 @@ pub(crate) enum AccessProgress {
 impl Accessing {
     /// Remaining accesses; `None`: no end.
     pub(crate) fn left(&self) -> Option<u64> {
-        self.touching.count.map(|count| count.saturating_sub(self.touching.stream.count))
+        self.plan.count.map(|count| count.saturating_sub(self.plan.stream.count))
     }
 
     /// Accesses until its pages are freed.
     pub(crate) fn to_renewal(&self) -> u64 {
-        let pages = self.touching.pages.end - self.touching.pages.start;
-        if self.touching.recycle { pages - self.touching.stream.count % pages } else { u64::MAX }
+        let pages = self.plan.pages.end - self.plan.pages.start;
+        if self.plan.recycle { pages - self.plan.stream.count % pages } else { u64::MAX }
     }
 
     /// If it recycles its pages and has reached their end, they are freed.
@@ -94,10 +94,10 @@ impl Accessing {
         kernel: &mut Kernel,
         caller: &Caller,
     ) -> Result<(), KernelError> {
-        let pages = self.touching.pages.clone();
-        let count = self.touching.stream.count;
+        let pages = self.plan.pages.clone();
+        let count = self.plan.stream.count;
         let at_end = count != self.renewed && count.is_multiple_of(pages.end - pages.start);
-        if !self.touching.recycle || !at_end || !self.active() {
+        if !self.plan.recycle || !at_end || !self.active() {
             return Ok(());
         }
         self.renewed = count;
@@ -128,7 +128,7 @@ impl Accessor {
     pub(crate) fn note_hints(&mut self, mapping: usize, unit: Unit, faults: u64) {
         let (begin, end) = (u64::from(unit.page), u64::from(unit.page) + unit.pages());
         let of = |access: &Accessing| {
-            let pages = &access.touching.pages;
+            let pages = &access.plan.pages;
             access.mapping == Some(mapping) && pages.start < end && begin < pages.end
         };
         // Those on the program's own pages belong to its start.
@@ -139,20 +139,20 @@ impl Accessor {
     /// The accesses begin: drawn ones are logged by epoch, for reclaim.
     pub(crate) fn open_logs(&mut self, state: &mut AccessState) {
         for access in self.list.iter_mut().filter(|_| !self.explicit) {
-            let how = match (access.pool, access.touching.stream.pattern()) {
+            let how = match (access.pool, access.plan.stream.pattern()) {
                 (Some(pool), _) => How::Pool(pool),
-                (None, Pattern::Walk(cursor)) => How::Walk(*cursor, access.touching.pages.clone()),
+                (None, Pattern::Walk(cursor)) => How::Walk(*cursor, access.plan.pages.clone()),
                 (None, Pattern::Draws(..)) => continue,
             };
             access.log = Some(state.open_log(access.region, access.mapper, how));
-            access.logged = access.touching.stream.count;
+            access.logged = access.plan.stream.count;
         }
     }
 
     /// Accesses since the last call, by log.
     pub(crate) fn take_touches(&mut self) -> impl Iterator<Item = (usize, u64)> + use<'_> {
         self.list.iter_mut().filter_map(|access| {
-            let count = access.touching.stream.count;
+            let count = access.plan.stream.count;
             access.log.map(|log| (log, count - std::mem::replace(&mut access.logged, count)))
         })
     }

@@ -59,7 +59,7 @@ impl Accessor {
 impl Accessing {
     /// The first marked unit of a mapping that this many accesses reach, and the accesses before it.
     fn next_marked(&mut self, state: &mut AccessState, mapping: usize, touches: u64) -> Option<(u64, Unit)> {
-        let count = self.touching.stream.count;
+        let count = self.plan.stream.count;
         if state.mappings[mapping].marked() == 0 {
             return None;
         }
@@ -81,9 +81,9 @@ impl Accessing {
     fn look(&self, state: &mut AccessState, mapping: usize, (from, to): (u64, u64)) -> Vec<(u64, Unit)> {
         let of = &state.mappings[mapping];
         let mut found = Vec::new();
-        match (self.touching.stream.pattern(), self.pool) {
+        match (self.plan.stream.pattern(), self.pool) {
             (Pattern::Walk(cursor), _) => {
-                walked(cursor, &self.touching.pages, of, (from, to), |unit, number| found.push((number, unit)));
+                walked(cursor, &self.plan.pages, of, (from, to), |unit, number| found.push((number, unit)));
             }
             (Pattern::Draws(..), Some(number)) => {
                 let Some(pool) = state.pools[number].as_mut() else { return found };

@@ -30,12 +30,12 @@ pub(super) fn run(
         // Pages that it frees are its own.
         let given = access.renew(state, kernel, caller);
         debug_assert!(given.is_ok());
-        let Some(next) = access.touching.stream.next() else { return Ok(AccessProgress::Done) };
-        let next = Touch { page: access.touching.pages.start + next.page, ..next };
+        let Some(next) = access.plan.stream.next() else { return Ok(AccessProgress::Done) };
+        let next = Touch { page: access.plan.pages.start + next.page, ..next };
         match touch(access, state, kernel, caller, next) {
             Ok(None) => {}
             again => {
-                access.touching.stream.count -= 1;
+                access.plan.stream.count -= 1;
                 accessor.turn = turn;
                 return Ok(again?.unwrap_or(AccessProgress::On));
             }
@@ -44,8 +44,8 @@ pub(super) fn run(
         if let Some(until) = after(access, state, kernel, caller, next) {
             return Ok(AccessProgress::Asleep(until));
         }
-        if access.touching.sleep > 0 {
-            return Ok(AccessProgress::Asleep(kernel.clock(cpu) + access.touching.sleep * PS_PER_NS));
+        if access.plan.sleep > 0 {
+            return Ok(AccessProgress::Asleep(kernel.clock(cpu) + access.plan.sleep * PS_PER_NS));
         }
     }
     Ok(if accessor.list.iter().any(|access| access.active()) { AccessProgress::On } else { AccessProgress::Done })
@@ -71,7 +71,7 @@ pub(super) fn touch(
         Touched::Again => return Ok(Some(AccessProgress::On)),
     }
     // Calls do not go through page tables.
-    let via_table = access.touching.via == Via::Mmap || !state.regions[access.region].file;
+    let via_table = access.plan.via == Via::Mmap || !state.regions[access.region].file;
     if let Some(mapping) = access.mapping.filter(|_| via_table)
         && let Some(unit) = state.mappings[mapping].marked_at(touch.page)
     {
@@ -82,10 +82,10 @@ pub(super) fn touch(
         // The zero page is in every cache.
         Entry::Absent | Entry::Zero | Entry::Gone(_) => from,
     };
-    let lines = f64::from(access.touching.lines);
+    let lines = f64::from(access.plan.lines);
     state.load.touch(from, node, lines, f64::from(u8::from(touch.write)));
     // An access takes some time, so that the loop ends.
-    let time = (state.load.latency(from, node) * lines) as Ps + access.touching.think * PS_PER_NS;
+    let time = (state.load.latency(from, node) * lines) as Ps + access.plan.think * PS_PER_NS;
     kernel.spend(cpu, time.max(1));
     let own = kernel.clock(cpu) - there;
     (access.time, access.user) = (access.time + own, access.user + own);
@@ -114,7 +114,7 @@ fn come_to(
     touch: Touch,
 ) -> Result<Touched, AllocationFailure> {
     let (region, mapper, page) = (access.region, access.mapper, touch.page);
-    if access.touching.via == Via::Syscall && state.regions[region].file {
+    if access.plan.via == Via::Syscall && state.regions[region].file {
         return state.file_call(kernel, caller, (region, &mut access.reader), page, touch.write);
     }
     while !state.regions[region].is_mapped(mapper, page, touch.write) {

@@ -87,7 +87,7 @@ pub(super) fn run(
         let mut most = None;
         for access in accessor.list.iter().filter(|access| access.active()) {
             turn.busy += busy(access, state, from);
-            turn.asleep += (access.touching.sleep * PS_PER_NS) as f64;
+            turn.asleep += (access.plan.sleep * PS_PER_NS) as f64;
             turn.faults += expected(access, state);
             most = most.into_iter().chain([access.left().unwrap_or(u64::MAX), access.to_renewal()]).min();
         }
@@ -106,7 +106,7 @@ pub(super) fn run(
             (access.time, access.user) = (access.time + own, access.user + own);
             note_load(access, state, from, turns);
             find_missing(access, number, state, kernel, turns, &mut faults);
-            access.touching.stream.count += turns;
+            access.plan.stream.count += turns;
         }
         // A turn takes some time, so that the loop ends.
         let busy = ((turns as f64 * turn.busy) as Ps).max(1);
@@ -157,7 +157,7 @@ fn each_share(access: &Accessing, state: &AccessState, mut take: impl FnMut(Opti
         let shares = pool.mean.by_node.iter().enumerate().filter(|(_, share)| **share > 0.0);
         return shares.for_each(|(node, &share)| take(Some(node), share));
     }
-    let part = state.regions[access.region].within(&access.touching.pages);
+    let part = state.regions[access.region].within(&access.plan.pages);
     let by_node = &part.by_node;
     let placed: u64 = by_node.iter().sum();
     if placed == 0 {
@@ -172,12 +172,12 @@ fn each_share(access: &Accessing, state: &AccessState, mut take: impl FnMut(Opti
 fn busy(access: &Accessing, state: &AccessState, from: usize) -> f64 {
     let mut latency = 0.0;
     each_share(access, state, |node, share| latency += share * state.load.latency(from, node.unwrap_or(from)));
-    (access.touching.think * PS_PER_NS) as f64 + latency * f64::from(access.touching.lines)
+    (access.plan.think * PS_PER_NS) as f64 + latency * f64::from(access.plan.lines)
 }
 
 fn note_load(access: &Accessing, state: &mut AccessState, from: usize, touches: u64) {
-    let writes = access.touching.stream.writes().get();
-    let lines = touches as f64 * f64::from(access.touching.lines);
+    let writes = access.plan.stream.writes().get();
+    let lines = touches as f64 * f64::from(access.plan.lines);
     let mut shares = [0.0; MAX_NODES];
     each_share(access, state, |node, share| shares[node.unwrap_or(from)] += if node.is_some() { share } else { 0.0 });
     for (node, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
@@ -187,7 +187,7 @@ fn note_load(access: &Accessing, state: &mut AccessState, from: usize, touches: 
 
 /// Expected faults of the next access.
 fn expected(access: &Accessing, state: &AccessState) -> f64 {
-    let writes = access.touching.stream.writes().get();
+    let writes = access.plan.stream.writes().get();
     let of_class = |class: &Class| {
         class.share * (class.absent.len() as f64 + class.zero.len() as f64 * writes) / class.pages as f64
     };
@@ -196,7 +196,7 @@ fn expected(access: &Accessing, state: &AccessState) -> f64 {
         Some(pool) => pool.classes.iter().map(of_class).sum(),
         // Missing pages of a walk follow each other.
         None => {
-            let (region, pages) = (&state.regions[access.region], &access.touching.pages);
+            let (region, pages) = (&state.regions[access.region], &access.plan.pages);
             match region.within(pages) {
                 part if part.absent > 0 => 1.0,
                 part if part.zero > 0 => writes,
@@ -216,7 +216,7 @@ fn find_missing(
     turns: u64,
     faults: &mut Vec<Fault>,
 ) {
-    let (region, stream) = (&state.regions[access.region], &access.touching.stream);
+    let (region, stream) = (&state.regions[access.region], &access.plan.stream);
     if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_mut()) {
         if !pool.mean.missing {
             return;
@@ -228,7 +228,7 @@ fn find_missing(
         }
     } else if expected(access, state) > 0.0 {
         let seen = (&state.regions[access.region], access.mapper);
-        follow(stream, number, access.touching.pages.start, turns, seen, faults);
+        follow(stream, number, access.plan.pages.start, turns, seen, faults);
     }
 }
 

@@ -102,7 +102,7 @@ fn around(survey: &Survey, wait: &Wait) -> Vec<Step> {
     parts.extend((swapped > 0).then(|| format!("{} went to and from swap", pages(swapped))));
     let free = counters.series("vmstat", "", "nr_free_pages");
     let free = free.iter().rev().find(|(at, _)| *at <= wait.from).and_then(|(_, value)| *value);
-    parts.extend(free.map(|n| format!("{} free at its begin", pages(n))));
+    parts.extend(free.map(|n| format!("{} free at its start", pages(n))));
     let Some(at) = at.filter(|_| !parts.is_empty()) else { return Vec::new() };
     let mut step =
         Step::new(at.min(wait.from), Kind::Other, None, format!("in the samples around it: {}", parts.join(", ")));

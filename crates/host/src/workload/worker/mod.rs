@@ -23,8 +23,8 @@ use super::message::{FromWorker, Line, Plan, ToWorker};
 use super::policy::MemPolicy;
 use crate::{Error, clock};
 use mmtwin_event::results::{AccessResult, ActionResult, PhaseResult};
+use mmtwin_scenario::program::{AccessPlan, Thread, ThreadPhase, threads};
 use mmtwin_scenario::program::{Cursor, Pattern, Stream};
-use mmtwin_scenario::program::{Thread, ThreadPhase, Touching, threads};
 use mmtwin_scenario::workload::{Pattern as Say, PatternName, Policy, Process, RegionKind, Via};
 use mmtwin_scenario::{Machine, Scenario};
 use region::Mapped;
@@ -324,7 +324,7 @@ impl<'a> Crew<'a> {
             let (think, sleep, count, via) = (0, 0, Some(length), Via::Mmap);
             let (lines, shared, recycle) = (1, false, false);
             let number = at;
-            let access = Touching { number, region, pages, stream, think, sleep, count, via, lines, shared, recycle };
+            let access = AccessPlan { number, region, pages, stream, think, sleep, count, via, lines, shared, recycle };
             let (name, duration, actions) = (String::new(), None, Vec::new());
             let phase = ThreadPhase { name, duration, actions, accesses: vec![access] };
             let end_of_run = self.end_of_run.load(Ordering::Relaxed);
@@ -417,7 +417,7 @@ fn overheads(
     let measured = phases.map(|(at, phase)| {
         let mut overhead = vec![None; phase.accesses.len()];
         for program in programs.iter().map(|program| &program.phases[at]) {
-            let new: Vec<Touching> =
+            let new: Vec<AccessPlan> =
                 program.accesses.iter().filter(|access| overhead[access.number].is_none()).cloned().collect();
             let numbers: Vec<usize> = new.iter().map(|access| access.number).collect();
             let of = toucher.overhead(&ThreadPhase { accesses: new, ..program.clone() }, scratch)?;

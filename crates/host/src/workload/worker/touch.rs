@@ -1,4 +1,4 @@
-//! Touching memory: the explicit accesses of a thread, done for real and timed.
+//! Memory accesses: the explicit accesses of a thread, done for real and timed.
 //!
 //! Every access is timed with two readings of the time-stamp counter, the first of which ends the time of the access
 //! before. An access that took at least half as long as the cheapest page fault may have been one: only then the
@@ -10,7 +10,7 @@ use super::region::Mapped;
 use crate::workload::pace::{Pace, ticks};
 use crate::{Error, clock};
 use mmtwin_event::results::Latency;
-use mmtwin_scenario::program::{ThreadPhase, Touches, Touching};
+use mmtwin_scenario::program::{AccessPlan, PhaseAccesses, ThreadPhase};
 use mmtwin_scenario::units::PAGE;
 use mmtwin_scenario::workload::Via;
 use std::fs::File;
@@ -148,7 +148,7 @@ impl Toucher {
         let mut chain = 1;
         // The access whose time it is, and since when.
         let mut current = None;
-        for touch in Touches::new(phase) {
+        for touch in PhaseAccesses::new(phase) {
             let began = ticks();
             if let Some((access, since)) = current {
                 busy[access] += began.saturating_sub(since);
@@ -161,7 +161,7 @@ impl Toucher {
                 // Ticks and clock drift apart by some parts per million.
                 last_tick = self.pace.tick_at(deadline);
             }
-            let Touching { region, via, sleep, lines, .. } = phase.accesses[touch.access];
+            let AccessPlan { region, via, sleep, lines, .. } = phase.accesses[touch.access];
             let what = touch.what;
             let result = targets[region].touch(what.page, what.write, (via, lines as usize), &mut buffer);
             let ended = ticks();
@@ -205,13 +205,13 @@ impl Toucher {
     pub fn overhead(&self, phase: &ThreadPhase, scratch: &Scratch) -> Result<Vec<f64>, Error> {
         const SAMPLE: u64 = 500;
         const SAMPLES: usize = 8;
-        let one = |access: &Touching| {
+        let one = |access: &AccessPlan| {
             if access.think == 0 {
                 return Ok(0.0);
             }
             let (think, sleep, count, via) = (0, 0, Some(SAMPLE), Via::Mmap);
             // Further lines are part of the touch.
-            let only = Touching { region: 0, think, sleep, count, via, lines: 1, ..access.clone() };
+            let only = AccessPlan { region: 0, think, sleep, count, via, lines: 1, ..access.clone() };
             let (name, duration, actions) = (String::new(), None, Vec::new());
             let phase = ThreadPhase { name, duration, actions, accesses: vec![only] };
             let target = [Target::page(scratch)];
