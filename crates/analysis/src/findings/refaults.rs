@@ -17,8 +17,9 @@ use crate::tasks::Context;
 pub const REFAULTS: &[&str] = &["workingset_refault_anon", "workingset_refault_file", "workingset_refault"];
 const ACTIVATED: &[&str] = &["workingset_activate_anon", "workingset_activate_file", "workingset_activate"];
 const FREED: &[&str] = &["pgsteal_anon", "pgsteal_file"];
-/// Fewer refaults than this (40 MiB) cost little whatever their share.
+/// Fewer refaults than this (40 MiB) cost little whatever their share, unless somebody was seen to wait for them.
 pub const MIN_REFAULTS: u64 = 10_000;
+const MIN_REFAULTS_WAITED: u64 = 1_000;
 /// Followed returns of pages that an average needs.
 const MIN_RETURNED: u64 = 100;
 /// Intervals with refaults that a distance needs.
@@ -46,6 +47,8 @@ const EVICTIONS_ENDED_PERCENT: f64 = 1.0;
 /// Refaults of a transition for each page that fits: a new working set is read back once, and the old one once when it
 /// is used again. With more, pages returned again and again, and it only ended.
 const MAX_RETURNS: u64 = 2;
+/// Refaults for each page that was read for the first time: from here on, pages came back in turns.
+const TURNS: u64 = 3;
 /// Percent of refaults that are anonymous: from here on, tasks waited for swap, which no read-ahead hides.
 const ANON_PERCENT: f64 = 25.0;
 
@@ -94,12 +97,14 @@ pub struct Refaults<'a> {
     /// Share of the elapsed time waited for I/O, of which the part is counted that pages which came back have in all
     /// that was read. A page that is not activated is waited for as I/O only.
     pub reading: Option<f64>,
+    /// Most of what was read came in by a major fault for each page: at random, as read-ahead brings a stream in.
+    pub one_by_one: bool,
 }
 
 impl<'a> Refaults<'a> {
     /// What counters tell; `None` without refaults worth a word or without the number of evicted pages.
     pub fn of(a: &'a Analysis) -> Option<Refaults<'a>> {
-        let total = a.counters.vmstat_sum(REFAULTS).filter(|n| *n >= MIN_REFAULTS)?;
+        let total = a.counters.vmstat_sum(REFAULTS).filter(|n| *n >= MIN_REFAULTS_WAITED)?;
         let freed = freed(a)?;
         let one = |name: &str| a.counters.vmstat(name);
         let most = with_most_refaults(a).filter(|(n, _)| n.saturating_mul(2) >= total).map(|(_, cgroup)| cgroup);
@@ -114,8 +119,15 @@ impl<'a> Refaults<'a> {
         let capacity = limit.or_else(|| memory(&a.counters).filter(|_| !only_cgroups));
         // Where pages of files were seen to leave and to return, that is exact.
         let seen = a.filemap.distance().filter(|_| a.filemap.returned >= MIN_RETURNED);
-        let (distance, away) = seen.or_else(|| distance(&refaulted, &evicted, capacity)).unzip();
-        Some(Refaults {
+        let first_reads = read.map(|pages| pages.saturating_sub(total));
+        let beyond = first_reads.zip(capacity).and_then(|(first, fits)| in_turns(total, first, fits));
+        let averages = || distance(&refaulted, &evicted, capacity.filter(|_| beyond.is_none()));
+        let (distance, away) = match seen.or_else(averages) {
+            Some((distance, away)) => (Some(distance), Some(away).filter(|away| *away > 0)),
+            None => (beyond, None),
+        };
+        let faults = one("pgmajfault");
+        let found = Refaults {
             total,
             kinds: one("workingset_refault_anon").zip(one("workingset_refault_file")),
             freed,
@@ -129,8 +141,11 @@ impl<'a> Refaults<'a> {
             latest_evictions: late(&evicted, 10),
             waited: pressure.as_ref().and_then(|p| p.memory_some).map(|some| (some - in_reclaim(a)).max(0.0)),
             reading: pressure.as_ref().and_then(|p| p.io_some).zip(part).map(|(some, part)| some * part),
+            one_by_one: faults.zip(read).is_some_and(|(faults, read)| faults.saturating_mul(2) >= read.max(1)),
             pressure,
-        })
+        };
+        let waited = found.waited >= Some(WAIT) || found.reading >= Some(WAIT);
+        Some(found).filter(|found| found.total >= MIN_REFAULTS || waited)
     }
 
     /// Why they came back.
@@ -149,11 +164,12 @@ impl<'a> Refaults<'a> {
         // The kernel measures the distance of each page, and activates those that were away for less than memory holds;
         // where it does so with many, a distance from averages is that of other pages which never return.
         let in_use = activated >= Some(ACTIVATED_PERCENT);
+        let unplaced = !self.one_by_one && activated < Some(HARDLY_ACTIVATED);
         let streaming = !in_use
             && match (self.is_far(), self.waited) {
                 (Some(far), waited) => far && waited.is_none_or(|waited| waited < WAIT),
-                (None, Some(waited)) => waited < NO_WAIT && activated < Some(HARDLY_ACTIVATED),
-                (None, None) => activated.is_some_and(|percent| percent < HARDLY_ACTIVATED),
+                (None, Some(waited)) => waited < NO_WAIT && unplaced,
+                (None, None) => activated.is_some() && unplaced,
             };
         if streaming { Cause::Streaming } else { Cause::TooLarge }
     }
@@ -292,6 +308,13 @@ fn distance(refaulted: &[(u64, u64)], evicted: &[(u64, u64)], capacity: Option<u
     Some((u64::try_from(sum / seen).ok()?, u64::try_from(away / seen).ok()?))
 }
 
+/// Pages that are in use and do not fit, where the same ones came back in turns: what was read for the first time
+/// (`first`) filled what fits, and since then nearly all that was read were refaults, several for each page. `None`:
+/// pages that were evicted before the recording may have come back, once each.
+fn in_turns(refaults: u64, first: u64, fits: u64) -> Option<u64> {
+    (fits > 0 && refaults >= first.saturating_mul(TURNS)).then(|| first.checked_sub(fits)).flatten()
+}
+
 /// Percent in the last of so many parts of the time.
 fn late(grown: &[(u64, u64)], parts: u64) -> Option<f64> {
     let ((first, _), (last, total)) = (grown.first()?, grown.last()?);
@@ -309,11 +332,24 @@ mod tests {
 
     /// Ten seconds of samples: (refaults, evictions) of files so far by second.
     fn sampled(at: impl Fn(u64) -> (u64, u64), activated: u64, waited_ms: u64) -> Recording {
+        read(at, activated, waited_ms, None, None)
+    }
+
+    /// The same with what was read, in pages, and major faults, both evenly over time.
+    fn read(
+        at: impl Fn(u64) -> (u64, u64),
+        activated: u64,
+        waited_ms: u64,
+        pages: Option<u64>,
+        faults: Option<u64>,
+    ) -> Recording {
         let mut r = Recording::default();
-        let names = ["workingset_refault_file", "pgsteal_file", "workingset_activate_file"].map(String::from);
+        let names = ["workingset_refault_file", "pgsteal_file", "workingset_activate_file", "pgpgin", "pgmajfault"];
+        let names = names.map(String::from);
         for second in 0..=10 {
             let (refaults, evictions) = at(second);
-            let values = [Some(refaults), Some(evictions), Some(activated * refaults / 100)];
+            let [read, faults] = [pages.map(|n| n * 4), faults].map(|total| total.map(|n| n * second / 10));
+            let values = [Some(refaults), Some(evictions), Some(activated * refaults / 100), read, faults];
             let at = second * 1_000_000_000;
             r.analysis.counters(&CounterRow { source: "vmstat", key: "", at, names: &names, values: &values });
         }
@@ -349,6 +385,35 @@ mod tests {
         let refaults = Refaults::of(&r.analysis).unwrap();
         assert_eq!(refaults.cause(), Cause::TooLarge);
         assert!(refaults.working_set().is_some_and(|n| (36_000..=40_000).contains(&n)), "{refaults:?}");
+    }
+
+    #[test]
+    fn a_loop_is_too_large_although_refaults_begin_with_the_recording() {
+        // 28,160 pages are read for the first time within the first second, and then in a loop; 25,600 fit.
+        for (first_reads, expected) in [(28_160, Some(2_560)), (20_000, None), (100_000, None)] {
+            let at = |s: u64| (25_600 * s, 25_600 * s + 2_560 * s.min(1));
+            let r = read(at, 0, 10, Some(256_000 + first_reads), None);
+            let refaults = Refaults::of(&r.analysis).unwrap();
+            assert_eq!(refaults.distance.is_some(), expected.is_some(), "{first_reads}: {refaults:?}");
+            let cause = if expected.is_some() { Cause::TooLarge } else { Cause::Streaming };
+            assert_eq!(refaults.cause(), cause, "{first_reads}");
+        }
+        assert_eq!(in_turns(256_000, 28_160, 25_600), Some(2_560));
+    }
+
+    #[test]
+    fn pages_that_come_in_one_by_one_are_no_stream() {
+        for (faults, expected) in [(60_000, Cause::TooLarge), (9_000, Cause::Streaming)] {
+            let r = read(|s| (5_000 * s, 5_000 * s), 0, 10, Some(100_000), Some(faults));
+            assert_eq!(cause(&r), expected, "{faults}");
+        }
+    }
+
+    #[test]
+    fn few_refaults_count_if_somebody_waited() {
+        for (waited_ms, expected) in [(10, false), (900, true)] {
+            assert_eq!(Refaults::of(&sampled(|s| (200 * s, 300 * s), 0, waited_ms).analysis).is_some(), expected);
+        }
     }
 
     #[test]
