@@ -5,7 +5,7 @@ BIN = target/release/mmtwin
 STATIC_TARGET = x86_64-unknown-linux-gnu
 
 .PHONY: demo test compile test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
-  fidelity-refresh fidelity-again lab-again verdicts-again inject kills fuzz reference
+  fidelity-refresh fidelity-again lab-again verdicts-again fleet-again inject kills fuzz reference
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -92,6 +92,11 @@ lab-again: setup
 # The commands that findings print, of every recording of tests/verdicts; `make test` runs those of a quarter.
 verdicts-again:
 	MMTWIN_VERDICTS=all $(CARGO) test --package mmtwin-cli --test cli commands_that_findings_print_work
+
+# A report on 1,000 recordings of 1 MB: its time and memory.
+fleet-again:
+	$(CARGO) build --release --quiet --bin mmtwin
+	MMTWIN_BIN=$(CURDIR)/target/release/mmtwin $(CARGO) test --package mmtwin-cli --test cli a_thousand_recordings -- --ignored --nocapture
 
 # Every cell judged again, and a run of each again in the lab: some 15 s each. `make test` judges a third and runs one.
 fidelity-again: setup

@@ -5,6 +5,7 @@
 //!   simulated kernel. [`running`] also has the other arms: this machine, and real kernels in QEMU.
 //! - [`Filter`] reads a part of a trace: some tasks, cgroups or nodes, or a stretch of time.
 //! - [`compare`] puts traces and runs side by side, the baseline first.
+//! - [`fleet`] reads many recordings and keeps a summary of each.
 //! - [`batches`] are the tables of a report or comparison as Arrow record batches; [`mmtwin_report::format`] writes them
 //!   as text, JSON and CSV.
 //!
@@ -33,6 +34,7 @@ mod batches;
 mod compare;
 mod error;
 mod filter;
+pub mod fleet;
 mod reading;
 pub mod running;
 pub mod scenarios;

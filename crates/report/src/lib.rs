@@ -11,6 +11,7 @@ pub mod explain;
 pub mod fail_on;
 pub mod fidelity;
 pub mod findings;
+pub mod fleet;
 pub mod format;
 pub mod gain;
 pub mod model;

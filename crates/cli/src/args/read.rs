@@ -163,6 +163,7 @@ Examples:
   mmtwin report trace.txt --counters before.vmstat,after.vmstat --format json
   mmtwin report trace.txt --style historic --table vmscan   as published
   mmtwin report mmtwin.mmt psi --keys           what --fail-on takes, of one topic
+  mmtwin report --fleet recordings/             one line for each, worst first
   trace-cmd report | mmtwin report -")]
 pub struct Report {
     /// Recordings and traces, then at most one topic; default: the newest recording here
@@ -189,6 +190,16 @@ pub struct Report {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub filtering: Filtering,
+    /// One page on many recordings, or on all below directories: a line each, worst first, and findings in common.
+    /// Exit status 1 if one could not be read
+    #[arg(long, conflicts_with_all = ["tables", "fail_on", "max_lost", "style", "keys"])]
+    pub fleet: bool,
+    /// With --fleet: also write a Parquet file with a row for each recording and finding
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    pub index: Option<PathBuf>,
+    /// Replace the file of --index
+    #[arg(short, long, requires = "index")]
+    pub force: bool,
     /// List the keys of all quantities, which --fail-on takes, with their units and which direction is better
     #[arg(long, conflicts_with_all = ["tables", "fail_on", "max_lost", "style"])]
     pub keys: bool,

@@ -8,6 +8,7 @@ pub mod definitions;
 pub mod doctor;
 pub mod explain;
 pub mod fidelity;
+mod fleet;
 mod keys;
 pub mod record;
 pub mod reference;

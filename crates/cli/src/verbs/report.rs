@@ -22,6 +22,9 @@ use std::path::Path;
 
 /// Runs the verb.
 pub fn run(arguments: Report) -> Result<i32, Failure> {
+    if arguments.fleet {
+        return super::fleet::run(&arguments);
+    }
     let mut text = Vec::new();
     let outcome = each(&arguments, &mut text);
     // What was read before an error is shown too.
@@ -180,7 +183,7 @@ const POSTPROCESS: &str = "postprocess";
 
 impl Reading {
     /// What the arguments say of the inputs.
-    fn options(&self) -> Result<Options, Failure> {
+    pub(super) fn options(&self) -> Result<Options, Failure> {
         let counters = match &self.counters {
             None => None,
             Some(pair) => {

@@ -9,6 +9,7 @@ mod eras;
 mod explain;
 mod filter;
 mod findings;
+mod fleet;
 mod host_kill;
 mod hostile;
 mod incomplete;

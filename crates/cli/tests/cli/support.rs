@@ -52,7 +52,7 @@ pub struct Run {
 }
 
 impl Run {
-    fn of(output: Output) -> Run {
+    pub fn of(output: Output) -> Run {
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         let ended = output.status;
         let status = ended.code().unwrap_or_else(|| panic!("ended by signal {:?}: {err}", ended.signal()));

@@ -59,7 +59,7 @@ fn line(out: &mut dyn io::Write, first: &str, fields: &[String]) -> io::Result<(
     out.write_all(b"\n")
 }
 
-fn quoted(field: &str) -> String {
+pub(crate) fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {

@@ -1,7 +1,7 @@
 //! Formats of a comparison: text for people, JSON and CSV for programs.
 
 pub mod chain;
-mod csv;
+pub(crate) mod csv;
 pub(crate) mod grid;
 mod histogram;
 mod json;

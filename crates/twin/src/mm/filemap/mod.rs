@@ -18,6 +18,7 @@ use crate::mm::vmscan::Retries;
 use crate::page_alloc::{AllocationFailure, Caller, Request};
 use crate::time::{PS_PER_NS, Ps};
 use crate::vmstat::NodeItem;
+use std::collections::BTreeMap;
 
 /// A single page of a file that a reader waits for. Unlike read-ahead, its allocation may use file systems (`__GFP_FS`).
 const PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE", ..Request::USER };
@@ -222,7 +223,7 @@ impl AccessState {
         for at in first..(first + around).min(of.len()) {
             if let Entry::Present(pfn) = of.entry(at)
                 && !of.is_mapped_by(mapper, at)
-                && self.reading.get(&pfn).is_none_or(|&done| done <= now)
+                && !has_not_arrived(&mut self.reading, pfn, now)
                 && (at == page || !of.file || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
             {
                 if of.map_cached(mapper, at) && of.file {
@@ -366,4 +367,14 @@ impl AccessState {
         self.reading.remove(&pfn);
         None
     }
+}
+
+/// True if a page is still being read from the disk at that time. One that has arrived is forgotten: pages that nobody
+/// waits for would stay in the list for ever.
+fn has_not_arrived(reading: &mut BTreeMap<Pfn, Ps>, pfn: Pfn, now: Ps) -> bool {
+    let Some(&done) = reading.get(&pfn) else { return false };
+    if done <= now {
+        reading.remove(&pfn);
+    }
+    done > now
 }
