@@ -93,7 +93,7 @@ lab-again: setup
 verdicts-again:
 	MMTWIN_VERDICTS=all $(CARGO) test --package mmtwin-cli --test cli commands_that_findings_print_work
 
-# A report on 1,000 recordings of 1 MB: its time and memory.
+# A report on 1,000 recordings: its time and memory.
 fleet-again:
 	$(CARGO) build --release --quiet --bin mmtwin
 	MMTWIN_BIN=$(CURDIR)/target/release/mmtwin $(CARGO) test --package mmtwin-cli --test cli a_thousand_recordings -- --ignored --nocapture

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Names of files in a directory that are taken for traces; compressed ones end in `.gz`, `.zst` or `.xz` too.
-const ENDINGS: [&str; 4] = [".dat", ".trace", ".tar", ".mmt"];
+const ENDINGS: [&str; 3] = [".dat", ".trace", ".tar"];
 
 /// The recordings and traces that paths stand for, in their order: a directory that is no recording stands for all in
 /// it and below, sorted by path. Symbolic links in it are not followed.

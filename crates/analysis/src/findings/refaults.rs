@@ -47,8 +47,9 @@ const EVICTIONS_ENDED_PERCENT: f64 = 1.0;
 /// Refaults of a transition for each page that fits: a new working set is read back once, and the old one once when it
 /// is used again. With more, pages returned again and again, and it only ended.
 const MAX_RETURNS: u64 = 2;
-/// Refaults for each page that was read for the first time: from here on, pages came back in turns.
-const TURNS: u64 = 3;
+/// Refaults for each page that was read for the first time: from here on, the same pages were read repeatedly. A second
+/// pass over a stream gives one.
+const REPEATS: u64 = 3;
 /// Percent of refaults that are anonymous: from here on, tasks waited for swap, which no read-ahead hides.
 const ANON_PERCENT: f64 = 25.0;
 
@@ -120,7 +121,8 @@ impl<'a> Refaults<'a> {
         // Where pages of files were seen to leave and to return, that is exact.
         let seen = a.filemap.distance().filter(|_| a.filemap.returned >= MIN_RETURNED);
         let first_reads = read.map(|pages| pages.saturating_sub(total));
-        let beyond = first_reads.zip(capacity).and_then(|(first, fits)| in_turns(total, first, fits));
+        let beyond = first_reads.zip(capacity).and_then(|(first, fits)| read_repeatedly(total, first, fits));
+        // Without a capacity the averages do not ask whether pages were evicted before the recording: these were not.
         let averages = || distance(&refaulted, &evicted, capacity.filter(|_| beyond.is_none()));
         let (distance, away) = match seen.or_else(averages) {
             Some((distance, away)) => (Some(distance), Some(away).filter(|away| *away > 0)),
@@ -164,12 +166,12 @@ impl<'a> Refaults<'a> {
         // The kernel measures the distance of each page, and activates those that were away for less than memory holds;
         // where it does so with many, a distance from averages is that of other pages which never return.
         let in_use = activated >= Some(ACTIVATED_PERCENT);
-        let unplaced = !self.one_by_one && activated < Some(HARDLY_ACTIVATED);
+        let like_stream = !self.one_by_one && activated < Some(HARDLY_ACTIVATED);
         let streaming = !in_use
             && match (self.is_far(), self.waited) {
                 (Some(far), waited) => far && waited.is_none_or(|waited| waited < WAIT),
-                (None, Some(waited)) => waited < NO_WAIT && unplaced,
-                (None, None) => activated.is_some() && unplaced,
+                (None, Some(waited)) => waited < NO_WAIT && like_stream,
+                (None, None) => activated.is_some() && like_stream,
             };
         if streaming { Cause::Streaming } else { Cause::TooLarge }
     }
@@ -308,11 +310,11 @@ fn distance(refaulted: &[(u64, u64)], evicted: &[(u64, u64)], capacity: Option<u
     Some((u64::try_from(sum / seen).ok()?, u64::try_from(away / seen).ok()?))
 }
 
-/// Pages that are in use and do not fit, where the same ones came back in turns: what was read for the first time
+/// Pages that are in use and do not fit, where the same ones were read repeatedly: what was read for the first time
 /// (`first`) filled what fits, and since then nearly all that was read were refaults, several for each page. `None`:
 /// pages that were evicted before the recording may have come back, once each.
-fn in_turns(refaults: u64, first: u64, fits: u64) -> Option<u64> {
-    (fits > 0 && refaults >= first.saturating_mul(TURNS)).then(|| first.checked_sub(fits)).flatten()
+fn read_repeatedly(refaults: u64, first: u64, fits: u64) -> Option<u64> {
+    (fits > 0 && refaults >= first.saturating_mul(REPEATS)).then(|| first.checked_sub(fits)).flatten()
 }
 
 /// Percent in the last of so many parts of the time.
@@ -398,7 +400,7 @@ mod tests {
             let cause = if expected.is_some() { Cause::TooLarge } else { Cause::Streaming };
             assert_eq!(refaults.cause(), cause, "{first_reads}");
         }
-        assert_eq!(in_turns(256_000, 28_160, 25_600), Some(2_560));
+        assert_eq!(read_repeatedly(256_000, 28_160, 25_600), Some(2_560));
     }
 
     #[test]

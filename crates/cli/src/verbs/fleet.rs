@@ -4,11 +4,8 @@ use crate::args::{Format, Report};
 use crate::{Failure, parallel, terminal};
 use mmtwin_report::fleet::{self, Fleet, Unreadable};
 use mmtwin_report::screen;
-use mmtwin_trace::output::FileOutput;
+use mmtwin_trace::output::{self, FileOutput};
 use std::path::PathBuf;
-
-/// Who may read an index: as any file that the user writes.
-const MODE: u32 = 0o666;
 
 /// Runs it. Exit status 1 if a recording could not be read; the others are reported all the same.
 pub fn run(arguments: &Report) -> Result<i32, Failure> {
@@ -36,7 +33,9 @@ pub fn run(arguments: &Report) -> Result<i32, Failure> {
     }
     let fleet = Fleet::new(recordings, unreadable);
     if let Some(index) = &arguments.index {
-        let output = FileOutput::open(index, arguments.force, MODE)?;
+        // For those who may read all that it is made of.
+        let mode = found.iter().map(|path| output::mode_of(path)).fold(0o666, |all, mode| all & mode);
+        let output = FileOutput::open(index, arguments.force, mode)?;
         mmtwin::fleet::write_index(&fleet, output.file())
             .map_err(|error| Failure::Error(format!("{}: {error}", index.display())))?;
         output.commit()?;

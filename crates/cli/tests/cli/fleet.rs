@@ -69,10 +69,11 @@ fn the_index_has_a_row_for_each_recording_and_finding() {
     }
 }
 
-/// The time and memory of a thousand recordings of 1 MB; `make fleet-again`. The bars are for an optimised build.
+/// The time and memory of a thousand recordings of 2.2 MB; `make fleet-again`. The bar of time, 30 s, is for an optimised
+/// build on a quiet machine, so it is printed only.
 #[test]
 #[ignore = "takes some minutes"]
-fn a_thousand_recordings_of_one_megabyte() {
+fn a_thousand_recordings_fit_in_little_memory() {
     let scratch = scratch();
     let packed = File::open(root().join("tests/verdicts/host-wc-loop.tar.zst")).unwrap();
     let first = scratch.path().join("0.mmt");
@@ -99,6 +100,8 @@ fn a_thousand_recordings_of_one_megabyte() {
         std::thread::sleep(Duration::from_millis(20));
     };
     assert!(ended.success());
+    let kib: u64 = peak.split_whitespace().find_map(|word| word.parse().ok()).expect("a peak");
+    assert!(kib < 256 << 10, "{peak}");
     eprintln!("1,000 recordings, {} MB: {:.1} s, {peak}", bytes / 1_000_000, begun.elapsed().as_secs_f64());
 }
 

@@ -11,7 +11,6 @@ pub use text::lines;
 
 use crate::model::{Finding, Report};
 use serde::Serialize;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Findings of a lower severity need no action.
@@ -142,9 +141,8 @@ impl Fleet {
     /// Puts recordings into their order: worst first, by severity, then by share of time waited, then by name.
     pub fn new(mut recordings: Vec<Summary>, mut unreadable: Vec<Unreadable>) -> Fleet {
         recordings.sort_by(|a, b| {
-            let by = |s: &Summary| (Reverse(s.severity()), s.problems().count() == 0);
             let shares = b.share().unwrap_or(-1.0).total_cmp(&a.share().unwrap_or(-1.0));
-            by(a).cmp(&by(b)).then(shares).then_with(|| a.name.cmp(&b.name))
+            b.severity().cmp(&a.severity()).then(shares).then_with(|| a.name.cmp(&b.name))
         });
         unreadable.sort_by(|a, b| a.name.cmp(&b.name));
         Fleet { recordings, unreadable }

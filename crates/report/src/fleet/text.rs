@@ -7,8 +7,12 @@ use crate::units::{counted, percent, time};
 
 /// Widest name of a recording that has a column of its own.
 const WIDEST_NAME: usize = 32;
+/// Columns of time waited and pressure, with the gaps around them.
+const FIGURES: usize = 23;
+/// Columns that findings have at least.
+const FINDINGS: usize = 24;
 
-/// The lines of a page, none of which is wider than `width` columns. Without `all`, recordings without a problem are
+/// The lines of a page, none of which is wider than `width` columns, at least [`crate::screen::NARROWEST`]. Without `all`, recordings without a problem are
 /// counted only.
 pub fn lines(fleet: &Fleet, width: usize, all: bool) -> Vec<String> {
     let read = fleet.recordings.len();
@@ -42,7 +46,8 @@ pub fn lines(fleet: &Fleet, width: usize, all: bool) -> Vec<String> {
     if !shown.is_empty() {
         lines.push(String::new());
         let names = shown.iter().map(|summary| short(&summary.name).chars().count());
-        let column = names.max().unwrap_or(0).clamp("recording".len(), WIDEST_NAME);
+        let column = names.max().unwrap_or(0).max("recording".len());
+        let column = column.min(WIDEST_NAME).min(width.saturating_sub(FIGURES + FINDINGS));
         lines.push(format!("{:column$}  {:>7}  {:>10}  findings, worst first", "recording", "waited", "memory PSI"));
         for summary in shown {
             line(summary, short(&summary.name), (column, width), &mut lines);
@@ -50,7 +55,8 @@ pub fn lines(fleet: &Fleet, width: usize, all: bool) -> Vec<String> {
     }
     let healthy = read - sick;
     if healthy > 0 && !all {
-        lines.push(format!("{} without a problem (--all lists them)", counted(healthy as u64, "recording")));
+        let text = format!("{} without a problem (--all lists them)", counted(healthy as u64, "recording"));
+        hanging(&text, width, &mut lines);
     }
     if !fleet.unreadable.is_empty() {
         lines.push(String::new());
@@ -71,14 +77,13 @@ fn line(summary: &Summary, name: String, (column, width): (usize, usize), lines:
     let (waited, pressure) = (share(summary.share()), share(pressure));
     // A longer name has a line of its own.
     let name = if name.chars().count() > column {
-        lines.push(name);
+        lines.extend(wrap(&name, width));
         String::new()
     } else {
         name
     };
     let begin = format!("{name:column$}  {waited:>7}  {pressure:>10}  ");
-    let room = width.saturating_sub(begin.chars().count()).max(16);
-    for (at, part) in wrap(&keys, room).into_iter().enumerate() {
+    for (at, part) in wrap(&keys, width.saturating_sub(begin.chars().count())).into_iter().enumerate() {
         lines.push(if at == 0 { format!("{begin}{part}") } else { format!("{:1$}{part}", "", begin.chars().count()) });
     }
 }
@@ -105,6 +110,7 @@ fn hanging(text: &str, width: usize, lines: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fleet::Found;
 
     #[test]
     fn names_lose_the_directory_that_all_have() {
@@ -118,10 +124,14 @@ mod tests {
     #[test]
     fn nothing_is_wider_than_the_page_and_nothing_steers_the_terminal() {
         let name = format!("/d/{}\u{1b}[2J.mmt", "n".repeat(70));
-        let summary = Summary { name, ..Summary::default() };
+        let keys = ["numa_migration_failures", "writeback_throttling", "refault_thrash"];
+        let found = |key: &&str| Found { key: key.to_string(), severity: 50, ..Found::default() };
+        let summary = Summary { name, findings: keys.iter().map(found).collect(), ..Summary::default() };
         let fleet = Fleet::new(vec![summary.clone(), Summary { name: "/d/b".into(), ..summary }], Vec::new());
-        let lines = lines(&fleet, 80, true);
-        assert!(lines.iter().all(|line| !line.contains(char::is_control)), "{lines:#?}");
-        assert!(lines.iter().all(|line| line.chars().count() <= 90), "{lines:#?}");
+        for width in [60, 80] {
+            let lines = lines(&fleet, width, true);
+            assert!(lines.iter().all(|line| !line.contains(char::is_control)), "{lines:#?}");
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
+        }
     }
 }

@@ -223,7 +223,7 @@ impl AccessState {
         for at in first..(first + around).min(of.len()) {
             if let Entry::Present(pfn) = of.entry(at)
                 && !of.is_mapped_by(mapper, at)
-                && !has_not_arrived(&mut self.reading, pfn, now)
+                && read_ends(&mut self.reading, pfn, now).is_none()
                 && (at == page || !of.file || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
             {
                 if of.map_cached(mapper, at) && of.file {
@@ -360,21 +360,28 @@ impl AccessState {
 
     /// When a page that is being read will be there; `None` if it is.
     pub(crate) fn read_ends(&mut self, kernel: &Kernel, cpu: u32, pfn: Pfn) -> Option<Ps> {
-        let done = *self.reading.get(&pfn)?;
-        if done > kernel.clock(cpu) {
-            return Some(done.div_ceil(PS_PER_NS) * PS_PER_NS);
-        }
-        self.reading.remove(&pfn);
-        None
+        read_ends(&mut self.reading, pfn, kernel.clock(cpu)).map(|done| done.div_ceil(PS_PER_NS) * PS_PER_NS)
     }
 }
 
-/// True if a page is still being read from the disk at that time. One that has arrived is forgotten: pages that nobody
-/// waits for would stay in the list for ever.
-fn has_not_arrived(reading: &mut BTreeMap<Pfn, Ps>, pfn: Pfn, now: Ps) -> bool {
-    let Some(&done) = reading.get(&pfn) else { return false };
+/// When the read of a page ends; `None` if it has ended, which is then forgotten: pages that nobody waits for would stay
+/// in the list for ever.
+fn read_ends(reading: &mut BTreeMap<Pfn, Ps>, pfn: Pfn, now: Ps) -> Option<Ps> {
+    let done = *reading.get(&pfn)?;
     if done <= now {
         reading.remove(&pfn);
     }
-    done > now
+    (done > now).then_some(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_has_ended_is_forgotten() {
+        let mut reading = BTreeMap::from([(9, 50)]);
+        assert_eq!((read_ends(&mut reading, 9, 49), reading.len()), (Some(50), 1));
+        assert_eq!((read_ends(&mut reading, 9, 50), reading.len()), (None, 0));
+    }
 }
