@@ -1,8 +1,10 @@
 //! How long purges of vmalloc areas take, by the kernel's function-graph tracer.
 //!
 //! Before 6.11 only the whole machine's tracing has this tracer, no instance, so it is used there, on all kernels: one
-//! function alone is traced, and everything is put back afterwards. If somebody else uses it, nothing is timed. A
-//! duration includes the time in which the caller did not run, as with the tools that time functions by kprobes.
+//! function alone is traced, and everything is put back afterwards. The size of the buffers is put back when the run
+//! has ended ([`crate::restore`]): buffers that grow again would count among what the workload allocates. If somebody
+//! else uses the tracer, nothing is timed. A duration includes the time in which the caller did not run, as with the
+//! tools that time functions by kprobes.
 
 use crate::tracefs;
 use mmtwin_event::results::{ActionResult, Latency};
@@ -38,7 +40,6 @@ impl Purges {
         let before = vec![
             ("current_tracer", "nop".to_string()),
             ("set_ftrace_filter", String::new()),
-            ("buffer_size_kb", buffer_size(&fs::read_to_string(tracefs.join("buffer_size_kb")).ok()?)),
             ("tracing_on", value("tracing_on")?),
         ];
         let purges = Purges { tracefs, before };
