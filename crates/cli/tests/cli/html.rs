@@ -134,7 +134,7 @@ impl Browser {
     /// Opens a page and waits until so many charts are drawn.
     fn open(&mut self, page: &Path, charts: usize) {
         self.call("Page.navigate", json!({"url": format!("file://{}", page.display())}));
-        self.until("document.documentElement.dataset.ready === 'true'");
+        self.until("document.documentElement?.dataset.ready === 'true'");
         self.until(&format!("document.querySelectorAll('[data-drawn]').length === {charts}"));
     }
 
