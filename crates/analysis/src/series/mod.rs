@@ -3,12 +3,13 @@
 //! [`OverTime`] is an [`Analysis`] that keeps these too. They are for pictures; exact sums are in the analysis.
 
 mod bins;
-mod longest;
+mod largest;
+mod moments;
 mod samples;
 mod watch;
 
 use crate::Analysis;
-use crate::explain::waiting::{Cause, Tracker};
+use crate::explain::waiting::{Cause, Tracker, Wait};
 use crate::tasks::Context;
 use mmtwin_event::vocabulary::{
     MmMigratePages, MmVmscanKswapdSleep, MmVmscanKswapdWake, MmVmscanLruShrinkInactive, PurgeVmapAreaLazy,
@@ -17,7 +18,8 @@ use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source, Task};
 use std::collections::BTreeMap;
 
 pub use bins::Bins;
-pub use longest::Longest;
+pub use largest::{Happened, Largest};
+pub use moments::{Moment, Moments, What};
 pub use samples::{Group, Samples};
 
 /// Most bins of sums over time, and of latencies over time.
@@ -25,8 +27,6 @@ const BINS: usize = 2048;
 const HEAT: usize = 256;
 /// Nodes whose kswapd is told apart.
 const NODES: i32 = 64;
-/// Marks kept of moments that are few.
-const MOMENTS: usize = 64;
 
 /// What happened over time.
 #[derive(Clone, Debug)]
@@ -48,11 +48,11 @@ pub struct Series {
     /// Rows: tasks that NUMA balancing moved to another node, pairs that it exchanged.
     pub moved: Bins,
     /// The longest waits of every part of the time.
-    pub waits: Longest,
+    pub waits: Largest<Wait>,
+    /// The largest of other events of every part of the time.
+    pub moments: Moments,
     /// The first of the purges of most areas: nanoseconds of the trace clock, areas.
     pub purge_peak: Option<(u64, u32)>,
-    /// Times at which the OOM killer chose a victim, of the first ones.
-    pub killed: Vec<u64>,
     tracker: Tracker,
     /// When kswapd of a node woke.
     woke: BTreeMap<i32, u64>,
@@ -70,9 +70,9 @@ impl Default for Series {
             purged: bins(),
             migrated: bins(),
             moved: bins(),
-            waits: Longest::default(),
+            waits: Largest::default(),
+            moments: Moments::default(),
             purge_peak: None,
-            killed: Vec::new(),
             tracker: Tracker::default(),
             woke: BTreeMap::new(),
         }
@@ -101,6 +101,7 @@ impl Series {
             self.latency.add(wait.from, latency_row(wait.length()), 1);
             self.waits.add(wait);
         }
+        self.moments.event(ev);
         match ev.kind {
             Kind::MmVmscanLruShrinkInactive => {
                 let e: MmVmscanLruShrinkInactive = ev.typed();
@@ -117,7 +118,7 @@ impl Series {
             Kind::MmVmscanKswapdSleep => {
                 let e: MmVmscanKswapdSleep = ev.typed();
                 if let Some(from) = self.woke.remove(&e.nid) {
-                    self.awake.add_interval(from, ev.ts, e.nid as usize);
+                    self.slept(e.nid, from, ev.ts, ev.pid);
                 }
             }
             Kind::PurgeVmapAreaLazy => {
@@ -135,7 +136,6 @@ impl Series {
             }
             Kind::SchedMoveNuma => self.moved.add(ev.ts, 0, 1),
             Kind::SchedSwapNuma => self.moved.add(ev.ts, 1, 1),
-            Kind::MarkVictim if self.killed.len() < MOMENTS => self.killed.push(ev.ts),
             _ => {}
         }
     }
@@ -143,8 +143,14 @@ impl Series {
     /// kswapd that is awake at the end has been so until then.
     fn finish(&mut self, last: u64) {
         for (node, from) in std::mem::take(&mut self.woke) {
-            self.awake.add_interval(from, last, node as usize);
+            self.slept(node, from, last, 0);
         }
+    }
+
+    /// kswapd of a node has been awake.
+    fn slept(&mut self, node: i32, from: u64, until: u64, pid: i32) {
+        self.awake.add_interval(from, until, node as usize);
+        self.moments.add(Moment { from, until: until.max(from), pid, what: What::Kswapd { node } });
     }
 
     /// Joins bins and blocks until no picture has more than so many.
@@ -236,7 +242,9 @@ mod tests {
         assert_eq!(sum(&series.waited, 0), 4_000_000);
         assert_eq!(sum(&series.awake, 1), 5_000_000, "until the end");
         assert_eq!(sum(&series.latency, latency_row(4_000_000)), 1);
-        let waits = series.waits.waits();
+        let spell = Moment { from: 1_000_000, until: 6_000_000, pid: 0, what: What::Kswapd { node: 1 } };
+        assert_eq!(series.moments.kept(), [&spell]);
+        let waits = series.waits.kept();
         assert_eq!((waits.len(), waits[0].who.as_str(), waits[0].order), (1, "worker-9", Some(2)));
     }
 }

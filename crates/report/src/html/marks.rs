@@ -3,7 +3,9 @@
 use super::chart::Charts;
 use super::number::seconds;
 use crate::model::Finding;
+use crate::screen::Subject;
 use mmtwin_analysis::explain::waiting::{Cause, Wait};
+use mmtwin_analysis::oom::Victim;
 use mmtwin_analysis::series::Series;
 use serde::Serialize;
 
@@ -55,21 +57,37 @@ fn places(key: &str) -> &'static [Place] {
 }
 
 /// Marks of findings, in their order. `start` is the begin of the recording in nanoseconds of the trace clock.
-pub(super) fn all(findings: &[Finding], charts: &Charts, series: &Series, start: u64) -> Vec<Mark> {
-    let waits = series.waits.waits();
+pub(super) fn all(subject: &Subject<'_>, charts: &Charts, series: &Series, start: u64) -> Vec<Mark> {
+    let (waits, victims) = (series.waits.kept(), subject.analysis.oom.victims.as_slice());
+    let seen = Seen { charts, series, waits: &waits, victims, start };
     let of_finding = |finding: &Finding| {
-        let mut found_at = places(&finding.key).iter().map(|place| moments(place, charts, series, &waits, start));
+        let mut found_at = places(&finding.key).iter().map(|place| moments(place, &seen));
         let moments = found_at.find(|moments| !moments.is_empty()).unwrap_or_default();
         moments.into_iter().map(|(at, what)| Mark { key: finding.key.clone(), at, what }).collect::<Vec<_>>()
     };
-    findings.iter().flat_map(of_finding).collect()
+    subject.report.findings.iter().flat_map(of_finding).collect()
+}
+
+/// Where to look for moments.
+struct Seen<'a> {
+    charts: &'a Charts,
+    series: &'a Series,
+    waits: &'a [&'a Wait],
+    victims: &'a [Victim],
+    start: u64,
+}
+
+/// Of a victim of the OOM killer.
+pub(super) fn killed(victim: &Victim) -> String {
+    format!("killed by the OOM killer: {}-{}", victim.comm.as_deref().unwrap_or("<...>"), victim.pid)
 }
 
 /// Seconds and what happened.
-fn moments(place: &Place, charts: &Charts, series: &Series, waits: &[&Wait], start: u64) -> Vec<(f64, String)> {
-    let since = |at: u64| seconds(at.saturating_sub(start));
+fn moments(place: &Place, seen: &Seen<'_>) -> Vec<(f64, String)> {
+    let Seen { charts, series, waits, victims, start } = seen;
+    let since = |at: u64| seconds(at.saturating_sub(*start));
     match place {
-        Place::Kills => series.killed.iter().map(|at| (since(*at), "a process is killed".to_owned())).collect(),
+        Place::Kills => victims.iter().map(|victim| (since(victim.at), killed(victim))).collect(),
         Place::Purge => {
             let purge = series.purge_peak.filter(|(_, areas)| *areas > 0);
             purge.map(|(at, areas)| (since(at), format!("{areas} areas are purged, the most"))).into_iter().collect()

@@ -7,6 +7,7 @@
 
 mod chart;
 mod charts;
+mod events;
 mod flame;
 mod marks;
 mod number;

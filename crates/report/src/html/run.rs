@@ -1,6 +1,7 @@
 //! What a page shows of one run.
 
 use super::chart::{Chart, Charts};
+use super::events::{self, Events};
 use super::flame::{self, Flame};
 use super::marks::{self, Mark};
 use super::number::seconds;
@@ -32,6 +33,7 @@ pub(super) struct RunData {
     marks: Vec<Mark>,
     latency: Option<Heat>,
     waits: Waits,
+    events: Events,
     flame: Option<Flame>,
 }
 
@@ -56,8 +58,10 @@ struct Waits {
     tasks: Vec<String>,
     causes: Vec<&'static str>,
     /// Begin and length in seconds, task, cause, order, pages scanned and freed.
-    rows: Vec<(f64, f64, usize, usize, Option<i32>, u64, u64)>,
+    rows: Vec<WaitRow>,
 }
+
+type WaitRow = (f64, f64, usize, usize, Option<i32>, u64, u64);
 
 /// Data of a run, of which no line has more than `most` blocks.
 pub(super) fn data(run: &mut Run<'_>, most: usize) -> RunData {
@@ -73,9 +77,10 @@ pub(super) fn data(run: &mut Run<'_>, most: usize) -> RunData {
         heading: screen::heading(&run.subject),
         length: range.map(|(start, end)| seconds(end - start)),
         start: range.map(|(start, _)| start as f64 / 1e9),
-        marks: marks::all(&run.subject.report.findings, &made, series, start),
+        marks: marks::all(&run.subject, &made, series, start),
         latency: range.and_then(|_| heat(&series.latency, start)),
         waits: waits(series, start),
+        events: events::of(run.subject.analysis, series, start),
         flame: flame::of(run.subject.analysis),
         axes: made.axes,
         charts: made.charts,
@@ -108,7 +113,7 @@ fn heat(bins: &Bins, start: u64) -> Option<Heat> {
 fn waits(series: &Series, start: u64) -> Waits {
     let (mut tasks, mut by_name) = (Vec::new(), BTreeMap::new());
     let mut rows = Vec::new();
-    for wait in series.waits.waits() {
+    for wait in series.waits.kept() {
         let task = *by_name.entry(wait.who.as_str()).or_insert_with(|| {
             tasks.push(wait.who.clone());
             tasks.len() - 1

@@ -2,12 +2,15 @@
 
 import uPlot from "uplot";
 import { el } from "./dom";
+import { follow } from "./seen";
 import { colour, lineColour, onTheme } from "./theme";
 import type { Chart, Mark, Run } from "./types";
 import * as view from "./view";
 import { moment, value } from "./words";
 
 const HEIGHT = 170;
+/** Steps of an axis of bytes: whole KiB, MiB and so on. */
+const BINARY = Array.from({ length: 60 }, (_, power) => 2 ** power);
 /** How near a click is to a mark, in pixels. */
 const NEAR = 6;
 
@@ -60,30 +63,8 @@ export interface Shown {
 
 /** All charts of the runs. The first is drawn at once, the others one after the other. */
 export function show(runs: Run[], into: HTMLElement, goTo: (mark: Mark) => void): void {
-  const shown = new Map<Element, Shown>();
-  const stale = new Set<Element>();
-  const seen = new Set<Element>();
+  const shown: Shown[] = [];
   const marks = runs.length === 1 ? (runs[0]?.marks ?? []) : [];
-
-  const apply = (figure: Element) => {
-    const [min, max] = view.range();
-    shown.get(figure)?.plot.setScale("x", { min, max });
-    stale.delete(figure);
-    (figure as HTMLElement).dataset["range"] = `${min},${max}`;
-  };
-  const observer = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (entry.isIntersecting) seen.add(entry.target);
-      else seen.delete(entry.target);
-      if (entry.isIntersecting && stale.has(entry.target)) apply(entry.target);
-    }
-  });
-  view.onChange(() => {
-    for (const figure of shown.keys()) {
-      if (seen.has(figure)) apply(figure);
-      else stale.add(figure);
-    }
-  });
   onTheme(() => shown.forEach(({ plot }) => plot.redraw(false)));
   let resizing = 0;
   addEventListener("resize", () => {
@@ -92,17 +73,19 @@ export function show(runs: Run[], into: HTMLElement, goTo: (mark: Mark) => void)
       shown.forEach(({ plot, figure }) => plot.setSize({ width: width(figure), height: HEIGHT })),
     );
   });
-  // Everything is drawn on paper.
-  addEventListener("beforeprint", () => [...stale].forEach(apply));
 
   const waiting = joined(runs);
   const next = () => {
     const chart = waiting.shift();
     if (!chart) return;
     const made = draw(chart, into, marks, goTo);
-    shown.set(made.figure, made);
-    observer.observe(made.figure);
-    if (!view.isWhole()) apply(made.figure);
+    shown.push(made);
+    const { figure, plot } = made;
+    follow(figure, () => {
+      const [min, max] = view.range();
+      plot.setScale("x", { min, max });
+      figure.dataset["range"] = `${min},${max}`;
+    });
     setTimeout(next);
   };
   next();
@@ -133,10 +116,10 @@ function draw({ chart, lines }: Joined, into: HTMLElement, marks: Mark[], goTo: 
     return {
       label: line.name,
       stroke: () => (line.limit ? colour("limit") : lineColour(number)),
-      width: line.limit ? 1 : 1.5,
+      width: 1,
       ...(line.limit ? { dash: [6, 4] } : line.run % 2 ? { dash: [2, 2] } : {}),
       points: { show: line.y.length < 3 },
-      value: (_plot, y) => value(y, chart.unit),
+      value: (_plot, y, _series, at) => (at == null ? "" : value(y, chart.unit)),
     };
   });
   const axis = { stroke: () => colour("text"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false } };
@@ -159,7 +142,7 @@ function draw({ chart, lines }: Joined, into: HTMLElement, marks: Mark[], goTo: 
     },
     axes: [
       { ...axis, values: (_plot, ticks) => ticks.map((t) => moment(t, (ticks[1] ?? 1) - (ticks[0] ?? 0))) },
-      { ...axis, size: 80, values: (_plot, ticks) => ticks.map((y) => value(y, chart.unit)) },
+      { ...axis, size: 80, ...(chart.unit.startsWith("B") ? { incrs: BINARY } : {}), values: (_plot, ticks) => ticks.map((y) => value(y, chart.unit)) },
     ],
     series: [{ label: "time", value: (_plot, x) => (x == null ? "" : moment(x, 0.001)) }, ...series],
     hooks: {
@@ -173,6 +156,7 @@ function draw({ chart, lines }: Joined, into: HTMLElement, marks: Mark[], goTo: 
       draw: [
         (plot) => {
           drawMarks(plot, marks);
+          if (performance.getEntriesByName("first chart").length === 0) performance.mark("first chart");
           figure.dataset["drawn"] = String(Number(figure.dataset["drawn"] ?? 0) + 1);
         },
       ],

@@ -24,7 +24,7 @@ function cost(finding: Finding): string[] {
       ["io some", io_some],
     ] as const;
     const known = shares.filter(([, share]) => share !== null).map(([name, share]) => `${name} ${percent(share ?? 0)}`);
-    if (known.length > 0) parts.push(`PSI of ${of}: ${known.join(", ")}`);
+    if (known.length > 0) parts.push(`PSI of ${of || "the system"}: ${known.join(", ")}`);
   }
   return parts;
 }

@@ -1,6 +1,7 @@
 // Heat map of latency: how many waits of which length began when.
 
 import { el } from "./dom";
+import { follow } from "./seen";
 import { colour, onTheme } from "./theme";
 import type { Heat } from "./types";
 import * as view from "./view";
@@ -73,7 +74,7 @@ export function show(title: string, heat: Heat, into: HTMLElement, goTo: (at: nu
     const { at, cell } = under(event);
     if (cell) goTo(at);
   });
-  view.onChange(draw);
+  follow(figure, draw);
   onTheme(draw);
   addEventListener("resize", draw);
   draw();

@@ -1,5 +1,6 @@
 // The page: verdict, charts over time, heat maps, stacks, waits, tables.
 
+import * as around from "./around";
 import * as charts from "./charts";
 import { data, el, plain } from "./dom";
 import * as findings from "./findings";
@@ -9,7 +10,6 @@ import * as tables from "./tables";
 import * as theme from "./theme";
 import type { Page, Report } from "./types";
 import * as view from "./view";
-import * as waits from "./waits";
 import { moment } from "./words";
 
 function section(id: string, title: string): HTMLElement {
@@ -24,11 +24,11 @@ function start(): void {
   const length = Math.max(0, ...runs.map((run) => run.length ?? 0));
   view.setFull(length > 0 ? length : 1);
 
-  const around: waits.Around[] = [];
+  const lists = runs.flatMap((run) => around.lists(run, several));
   const goTo = (at: number) => {
     const half = Math.max(length / 40, 1e-3);
     view.zoom(at - half, at + half);
-    around.forEach((show) => show(at));
+    around.goTo(lists, at);
   };
 
   const shown = el("output", { class: "note", id: "shown", "aria-live": "polite" });
@@ -80,14 +80,18 @@ function start(): void {
     if (run.zero.length > 0) time.append(el("p", { class: "note" }, `Zero all the time${of}: ${run.zero.join("; ")}.`));
   }
 
-  const events = section("events", "Waits");
+  const events = section("events", "Events");
+  events.append(...lists.map(({ element }) => element));
   for (const run of runs) {
     const of = several ? `, ${run.name}` : "";
     if (run.latency) heat.show(`Waits by length${of}`, run.latency, time, goTo);
-    around.push(waits.show(run, several, events));
     if (run.flame) flame.show(`Kernel stacks${of}`, run.flame.root, run.flame.unit, events);
   }
   if (events.childElementCount > 1) main.append(events);
+
+  const nodes = section("nodes", "From node to node");
+  tables.matrices(report, nodes);
+  if (nodes.childElementCount > 1) main.append(nodes);
 
   const exact = section("tables", "Tables");
   tables.show(report, exact);

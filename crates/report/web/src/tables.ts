@@ -43,8 +43,8 @@ function csv(grid: Grid): string {
 
 export interface Drawn {
   element: HTMLElement;
-  /** Shows rows that hold a text and pass a test. */
-  filter: (test?: (row: number) => boolean) => void;
+  /** Shows rows that hold a text and pass a test. Returns how many. */
+  filter: (test?: (row: number) => boolean) => number;
 }
 
 export function draw(grid: Grid): Drawn {
@@ -92,6 +92,7 @@ export function draw(grid: Grid): Drawn {
     more.textContent = `show all ${found.length.toLocaleString("en-US")} rows`;
     count.textContent = `${found.length.toLocaleString("en-US")} of ${grid.rows.length.toLocaleString("en-US")} rows`;
     element.dataset["rows"] = String(found.length);
+    return found.length;
   };
   const sort = (column: number) => {
     // Numbers begin with the largest.
@@ -120,7 +121,7 @@ export function draw(grid: Grid): Drawn {
     element,
     filter: (wanted) => {
       test = wanted;
-      render();
+      return render();
     },
   };
 }
@@ -196,6 +197,15 @@ function grid(table: Table): Grid {
       const fill = (row: number, column: number) => (column === 2 ? (table.slots[row]?.[2] ?? 0) / most : 0);
       return { name: table.name, title: table.title, note: table.note, columns, rows: table.slots, fill };
     }
+  }
+}
+
+/** Matrices in which anything was counted, drawn at once: tasks from node to node. */
+export function matrices(report: Report, into: HTMLElement): void {
+  for (const table of report.tables) {
+    if (table.kind !== "matrix" || !table.values.flat().some((cell) => cell !== null && Number(cell) > 0)) continue;
+    const title = report.inputs.length > 1 ? `${table.title}, ${report.inputs[table.input]?.name ?? ""}` : table.title;
+    into.append(el("section", { class: "matrix" }, el("h3", {}, title), draw(grid(table)).element));
   }
 }
 

@@ -43,6 +43,14 @@ export interface Waits {
   rows: Wait[];
 }
 
+/** Seconds, length in seconds if it is known, what, and more of it. */
+export type Happened = [number, number | null, string, string];
+
+export interface Events {
+  count: number;
+  rows: Happened[];
+}
+
 export interface Frame {
   name: string;
   value: number;
@@ -61,6 +69,7 @@ export interface Run {
   marks: Mark[];
   latency: Heat | null;
   waits: Waits;
+  events: Events;
   flame: { unit: "ns" | "times"; root: Frame } | null;
 }
 

@@ -14,7 +14,6 @@ export function setFull(length: number): void {
 }
 
 export const range = (): readonly [number, number] => shown;
-export const isWhole = (): boolean => shown[0] === full[0] && shown[1] === full[1];
 
 /** Calls when another part is shown. */
 export function onChange(listener: () => void): void {
