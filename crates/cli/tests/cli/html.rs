@@ -1,12 +1,16 @@
-//! `--format html`: what is refused, and the pages in a browser, Debian's Chromium by its DevTools protocol.
+//! `--format html`: what is refused, and the pages in a browser.
 
-use super::support::{V6, ok, root, scratch, skipped};
+mod browser;
+mod speed;
+
+use super::support::{V6, installed, ok, root, scratch};
 use super::transcripts::transcript_in;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use browser::Browser;
 use serde_json::{Value, json};
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 #[test]
 fn what_cannot_be_a_page_is_refused() {
@@ -39,112 +43,6 @@ fn text_goes_to_a_file_too() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), ok(["compare", V6, V6]));
 }
 
-/// A browser without a window.
-struct Browser {
-    process: Child,
-    to: File,
-    from: BufReader<File>,
-    last: u64,
-    session: Value,
-    /// What the page complained of.
-    errors: Vec<Value>,
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Browser {
-    /// Starts it; it talks through two FIFOs.
-    fn start(directory: &Path) -> Browser {
-        let [to, from] = ["to", "from"].map(|name| directory.join(name));
-        assert!(Command::new("mkfifo").args([&to, &from]).status().unwrap().success());
-        let arguments = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-            "--remote-debugging-pipe",
-            "--window-size=1280,1600",
-            "--force-device-scale-factor=1",
-        ];
-        let process = Command::new("sh")
-            .args(["-c", r#"to=$1 from=$2; shift 2; exec chromium "$@" 3<"$to" 4>"$from""#, "sh"])
-            .args([&to, &from])
-            .args(arguments)
-            .arg(format!("--user-data-dir={}", directory.join("profile").display()))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let to = OpenOptions::new().write(true).open(to).unwrap();
-        let from = BufReader::new(File::open(from).unwrap());
-        let mut browser = Browser { process, to, from, last: 0, session: Value::Null, errors: Vec::new() };
-        let target = browser.call("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
-        let attached = browser.call("Target.attachToTarget", json!({"targetId": target, "flatten": true}));
-        browser.session = attached["sessionId"].clone();
-        for domain in ["Page", "Runtime", "Log"] {
-            browser.call(&format!("{domain}.enable"), json!({}));
-        }
-        browser
-    }
-
-    /// Calls a method of the protocol and waits for its result.
-    fn call(&mut self, method: &str, parameters: Value) -> Value {
-        self.last += 1;
-        let mut message = json!({"id": self.last, "method": method, "params": parameters});
-        if !self.session.is_null() {
-            message["sessionId"] = self.session.clone();
-        }
-        self.to.write_all(format!("{message}\0").as_bytes()).unwrap();
-        loop {
-            let mut answer = Vec::new();
-            self.from.read_until(0, &mut answer).unwrap();
-            assert_eq!(answer.pop(), Some(0), "the browser ended");
-            let answer: Value = serde_json::from_slice(&answer).unwrap();
-            let told = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"];
-            if told.iter().any(|told| answer["method"] == *told) {
-                self.errors.push(answer["params"].clone());
-            }
-            if answer["id"] == self.last {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].clone();
-            }
-        }
-    }
-
-    /// The value of an expression, or of its promise.
-    fn value(&mut self, expression: &str) -> Value {
-        let parameters = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        let result = self.call("Runtime.evaluate", parameters);
-        assert!(result["exceptionDetails"].is_null(), "{expression}: {result}");
-        result["result"]["value"].clone()
-    }
-
-    /// Waits until an expression is true.
-    fn until(&mut self, expression: &str) {
-        let polled = format!("new Promise(ok => {{ const f = () => {expression} ? ok(1) : setTimeout(f, 10); f() }})");
-        self.value(&polled);
-    }
-
-    /// Opens a page and waits until so many charts are drawn.
-    fn open(&mut self, page: &Path, charts: usize) {
-        self.call("Page.navigate", json!({"url": format!("file://{}", page.display())}));
-        self.until("document.documentElement?.dataset.ready === 'true'");
-        self.until(&format!("document.querySelectorAll('[data-drawn]').length === {charts}"));
-    }
-
-    fn mouse(&mut self, kind: &str, x: f64, y: f64) {
-        let buttons = u32::from(kind != "mouseReleased");
-        let at = json!({"type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1});
-        self.call("Input.dispatchMouseEvent", at);
-    }
-}
-
 /// The JSON of an element of a page.
 fn data(page: &Path, id: &str) -> Value {
     let page = std::fs::read_to_string(page).unwrap();
@@ -174,17 +72,16 @@ const RANGES: &str =
 #[test]
 fn a_browser_draws_what_the_file_has() {
     const TEST: &str = "a_browser_draws_what_the_file_has";
-    if Command::new("chromium").arg("--version").output().is_err() {
-        return skipped(TEST, "chromium is not installed");
+    if !installed(TEST, "chromium") {
+        return;
     }
     let scratch = scratch();
     let at = |name: &str| scratch.path().join(name);
     let twin = at("twin.mmt");
     ok(["run", "scenarios/examples/numastat-pages.toml", "-o", twin.to_str().unwrap()]);
-    let packed = |name: &str| root().join("tests/verdicts").join(format!("{name}.tar.zst"));
-    let (host, lab) = (packed("host-cp"), packed("lab-box612"));
+    let (host, lab) = (Path::new("tests/verdicts/host-cp.tar.zst"), Path::new("tests/verdicts/lab-box612.tar.zst"));
     let mut browser = Browser::start(scratch.path());
-    for (name, input) in [("twin", &twin), ("lab", &lab), ("host", &host)] {
+    for (name, input) in [("twin", twin.as_path()), ("lab", lab), ("host", host)] {
         let page = at(&format!("{name}.html"));
         ok(["report", input.to_str().unwrap(), "--format", "html", "-o", page.to_str().unwrap()]);
         check(&mut browser, &page);
@@ -192,10 +89,13 @@ fn a_browser_draws_what_the_file_has() {
     assert!(browser.value("document.querySelectorAll('[data-chart]').length").as_u64() > Some(2));
     zoom(&mut browser);
     filter(&mut browser, &at("host.html"));
+    mark(&mut browser, &at("host.html"));
     let page = at("both.html");
-    let [host, lab] = [&host, &lab].map(|path| path.to_str().unwrap());
+    let [host, lab] = [host, lab].map(|path| path.to_str().unwrap());
     ok(["compare", host, lab, "--format", "html", "-o", page.to_str().unwrap()]);
     check(&mut browser, &page);
+    hostile(&mut browser, scratch.path());
+    looks(&mut browser, &at("host.html"));
     assert_eq!(browser.errors, [] as [Value; 0]);
 }
 
@@ -244,6 +144,59 @@ fn filter(browser: &mut Browser, page: &Path) {
          i.dispatchEvent(new Event('input')); return t.dataset.rows }})()"
     );
     assert_eq!(browser.value(&none), "0");
+}
+
+/// A finding's button shows the waits around its mark, and the time around it.
+fn mark(browser: &mut Browser, page: &Path) {
+    let data = data(page, "page");
+    let waits = data["runs"][0]["waits"]["rows"].as_array().unwrap().len();
+    let shown = "Number(document.querySelector('[data-list=waits] [data-table]').dataset.rows)";
+    assert_eq!(browser.value(shown), waits);
+    browser.value("document.querySelector('[data-mark]').click()");
+    browser.until(&format!("{shown} > 0 && {shown} < {waits}"));
+    assert_eq!(browser.value("document.activeElement.textContent"), "Waits for memory");
+    browser.value("document.getElementById('all').click()");
+}
+
+/// Names are no markup, and a script that was put into the file does not run.
+fn hostile(browser: &mut Browser, directory: &Path) {
+    let (trace, page) = (directory.join("hostile.txt"), directory.join("hostile.html"));
+    let event = |task: &str, seconds: u32, what: &str| format!("{task} [000] .... {seconds}.000000: {what}\n");
+    let task = "</script><b>-12";
+    let begin = "mm_vmscan_direct_reclaim_begin: order=0 may_writepage=1 gfp_flags=GFP_KERNEL";
+    let text =
+        ["# tracer: nop\n", &event(task, 1, begin), &event(task, 2, "mm_vmscan_direct_reclaim_end: nr_reclaimed=1")];
+    std::fs::write(&trace, text.concat()).unwrap();
+    ok(["report", trace.to_str().unwrap(), "--format", "html", "-o", page.to_str().unwrap()]);
+    check(browser, &page);
+    assert_eq!(browser.value("document.querySelectorAll('b').length"), 0);
+    assert_eq!(browser.value("document.body.textContent.includes('</script><b>-12')"), true);
+    let text = std::fs::read_to_string(&page).unwrap();
+    std::fs::write(&page, text.replace("</body>", "<script>window.ran = true</script></body>")).unwrap();
+    browser.open(&page, 1);
+    assert_eq!(browser.value("window.ran === undefined"), true);
+    let refused = browser.errors.drain(..).collect::<Vec<_>>();
+    assert!(refused.len() == 1 && refused[0].to_string().contains("Content Security Policy"), "{refused:?}");
+}
+
+/// The page looks as it did, but for the letters of another machine. MMTWIN_GOLDEN=write keeps what it looks like now.
+fn looks(browser: &mut Browser, page: &Path) {
+    /// Part of the picture that may differ.
+    const TOLERANCE: f64 = 0.01;
+    let golden = root().join("tests/golden/html-report.png");
+    let charts = points(&data(page, "page")).as_array().unwrap().len();
+    browser.open(page, charts);
+    let now = browser.picture();
+    if std::env::var_os("MMTWIN_GOLDEN").is_some_and(|value| value == "write") {
+        std::fs::write(&golden, BASE64.decode(&now).unwrap()).unwrap();
+    }
+    browser.value("document.querySelectorAll('.chart canvas').forEach(canvas => canvas.style.visibility = 'hidden')");
+    let empty = browser.picture();
+    let golden = BASE64.encode(std::fs::read(golden).unwrap());
+    let differs = browser.difference([&golden, &now]);
+    assert!(differs < TOLERANCE, "{differs} of the page looks different");
+    let differs = browser.difference([&golden, &empty]);
+    assert!(differs > TOLERANCE, "a page without charts is only {differs} different");
 }
 
 /// The committed bundle is what its sources give; `make web-again`.

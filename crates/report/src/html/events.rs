@@ -36,9 +36,9 @@ pub(super) fn of(analysis: &Analysis, series: &Series, start: u64) -> Events {
 fn words(moment: &Moment, name: impl Fn(i32) -> String) -> (&'static str, String) {
     match moment.what {
         What::Kswapd { node } => ("kswapd awake", format!("node {node}")),
-        What::Purge { areas } => ("vmalloc purge", format!("{areas} areas, by {}", name(moment.pid))),
+        What::Purge { areas } => ("vmalloc purge", format!("areas: {areas}, by {}", name(moment.pid))),
         What::Migration { succeeded, failed } => {
-            ("page migration", format!("{succeeded} pages, {failed} failed, by {}", name(moment.pid)))
+            ("page migration", format!("pages: {succeeded}, failed: {failed}, by {}", name(moment.pid)))
         }
         What::Move { task, from, to } => ("task moved", format!("{} from node {from} to node {to}", name(task))),
         What::Swap { tasks: [one, other], nodes: [from, to] } => {
