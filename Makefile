@@ -5,7 +5,8 @@ BIN = target/release/mmtwin
 STATIC_TARGET = x86_64-unknown-linux-gnu
 
 .PHONY: demo test compile test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
-  fidelity-refresh fidelity-again lab-again verdicts-again fleet-again inject kills fuzz reference
+  fidelity-refresh fidelity-again lab-again verdicts-again fleet-again inject kills fuzz reference \
+  web web-again
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -101,6 +102,15 @@ fleet-again:
 # Every cell judged again, and a run of each again in the lab: some 15 s each. `make test` judges a third and runs one.
 fidelity-again: setup
 	MMTWIN_FIDELITY=all $(CARGO) test --package mmtwin-validate --test fidelity
+
+# The script and the style of pages, out of crates/report/web/src with the pinned tools: needs Node.
+web:
+	cd crates/report/web && npm ci && npm run build
+
+# The committed script and style are those of their sources; how fast a page of 2 M events is written, drawn and moved.
+web-again:
+	$(CARGO) build --release --quiet --bin mmtwin
+	MMTWIN_BIN=$(CURDIR)/target/release/mmtwin $(CARGO) test --package mmtwin-cli --test cli html:: -- --ignored --nocapture
 
 # The pages of docs/reference that are made from definitions: options, scenario keys, tables and findings.
 reference: build

@@ -25,6 +25,7 @@ need trace-cmd trace-cmd
 need perl perl-base
 need xz xz-utils
 need strace strace
+need chromium chromium
 
 script=Documentation/trace/postprocess/trace-vmscan-postprocess.pl
 for release in 6.12; do

@@ -21,6 +21,7 @@ pub mod numa;
 pub mod oom;
 pub mod reclaim;
 pub mod recorded;
+pub mod series;
 pub mod slab;
 pub mod stacks;
 pub mod tasks;

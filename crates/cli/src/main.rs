@@ -4,6 +4,7 @@ use clap::Parser;
 mod args;
 mod failure;
 mod lab;
+mod output;
 mod parallel;
 mod progress;
 mod reading;

@@ -3,6 +3,7 @@
 use crate::filter::{Extent, Filter, Seen};
 use crate::{Error, about};
 use mmtwin_analysis::Analysis;
+use mmtwin_analysis::series::{OverTime, Series};
 use mmtwin_event::manifest::State;
 use mmtwin_event::results::Results;
 use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source, Task};
@@ -106,6 +107,22 @@ impl Trace {
     pub fn analyse(&mut self, progress: &mut dyn FnMut(u64)) -> Result<Analysed, Error> {
         let mut analysis = Analysis::default();
         let (outcome, seen) = self.read_part(&mut analysis, progress)?;
+        Ok(self.analysed(analysis, outcome, seen))
+    }
+
+    /// The same, with what happened over time: for pictures, in bounded memory.
+    ///
+    /// # Errors
+    /// As [`Trace::read`].
+    pub fn analyse_over_time(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(Analysed, Series), Error> {
+        let mut over_time = OverTime::default();
+        let (outcome, seen) = self.read_part(&mut over_time, progress)?;
+        let OverTime { analysis, series } = over_time;
+        Ok((self.analysed(analysis, outcome, seen), series))
+    }
+
+    /// Statistics, with what the input says of itself.
+    fn analysed(&self, mut analysis: Analysis, outcome: Outcome, seen: Option<Seen>) -> Analysed {
         let recording = self.recording();
         let mut about = recording.map_or_else(About::default, about::of_recording);
         if let Some(seen) = &seen {
@@ -118,7 +135,7 @@ impl Trace {
         let resolved = recording.and_then(|recording| recording.manifest.scenario.clone());
         let today = resolved.as_ref().and_then(|value| mmtwin_scenario::from_json(value).ok());
         let stored = recording.and_then(|recording| recording.manifest.scenario_hash.clone());
-        Ok(Analysed {
+        Analysed {
             about,
             analysis,
             outcome,
@@ -126,7 +143,7 @@ impl Trace {
             state: recording.and_then(|recording| recording.state.clone()),
             scenario: today.map(|scenario| scenario.hash()).or(stored),
             resolved,
-        })
+        }
     }
 
     /// Its name as it was given.

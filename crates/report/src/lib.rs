@@ -1,7 +1,7 @@
 //! Named tables, comparison, and their formats.
 //!
 //! [`model::Report`] is what one input gives; [`compare::compare`] puts one or several side by side, and
-//! [`format::write`] prints the result as text, JSON or CSV. [`screen::lines`]
+//! [`format::write`] prints the result as text, JSON or CSV, [`html::write`] as a page. [`screen::lines`]
 //! is what a report says first, on one screen, [`side_by_side::lines`] what a comparison does; [`topics`] are the tables of
 //! a subject, which [`people`] makes short. [`quantities`] gives every figure a key.
 
@@ -14,6 +14,7 @@ pub mod findings;
 pub mod fleet;
 pub mod format;
 pub mod gain;
+pub mod html;
 pub mod model;
 pub mod people;
 pub mod quantities;

@@ -118,6 +118,54 @@ pub struct Printing {
     pub format: Format,
 }
 
+/// How to print a report or a comparison.
+#[derive(Args, Debug, Clone)]
+pub struct ReportPrinting {
+    /// Print only these tables
+    #[arg(short, long = "table", value_name = "NAME", value_delimiter = ',')]
+    pub tables: Vec<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    pub format: ReportFormat,
+}
+
+impl ReportPrinting {
+    /// The same for text; `None`: it is none.
+    pub fn text(&self) -> Option<Printing> {
+        let format = match self.format {
+            ReportFormat::Table => Format::Table,
+            ReportFormat::Json => Format::Json,
+            ReportFormat::Csv => Format::Csv,
+            ReportFormat::Html => return None,
+        };
+        Some(Printing { tables: self.tables.clone(), format })
+    }
+}
+
+/// Output formats of a report or a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// Aligned text
+    Table,
+    /// JSON, schema_version 2
+    Json,
+    /// CSV, one block per table
+    Csv,
+    /// One HTML file with charts over time, heat maps and tables: with -o FILE
+    Html,
+}
+
+/// Where the output goes.
+#[derive(Args, Debug, Clone)]
+pub struct Output {
+    /// File to write instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(short, long)]
+    pub force: bool,
+}
+
 /// How much text to print.
 #[derive(Args, Debug, Clone, Copy)]
 pub struct Amount {
@@ -163,6 +211,7 @@ Examples:
   mmtwin report trace.txt --counters before.vmstat,after.vmstat --format json
   mmtwin report trace.txt --style historic --table vmscan   as published
   mmtwin report mmtwin.mmt psi --keys           what --fail-on takes, of one topic
+  mmtwin report mmtwin.mmt --format html -o r.html   one file with charts over time
   mmtwin report --fleet recordings/             one line for each, worst first
   trace-cmd report | mmtwin report -")]
 pub struct Report {
@@ -174,7 +223,10 @@ pub struct Report {
     pub reading: Reading,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub printing: Printing,
+    pub printing: ReportPrinting,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub output: Output,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub amount: Amount,
@@ -197,9 +249,6 @@ pub struct Report {
     /// With --fleet: also write a Parquet file with a row for each recording and finding
     #[arg(long, value_name = "FILE", requires = "fleet")]
     pub index: Option<PathBuf>,
-    /// Replace the file of --index
-    #[arg(short, long, requires = "index")]
-    pub force: bool,
     /// List the keys of all quantities, which --fail-on takes, with their units and which direction is better
     #[arg(long, conflicts_with_all = ["tables", "fail_on", "max_lost", "style"])]
     pub keys: bool,
@@ -227,6 +276,7 @@ Runs of one column are separated by commas; NAME= names a column:
   mmtwin compare vanilla=b1.mmt,b2.mmt,b3.mmt patched=n1.mmt,n2.mmt,n3.mmt
   mmtwin compare base.mmt new.mmt reclaim
   mmtwin compare base.mmt new.mmt --fail-on 'psi.memory.* worse > 5%'
+  mmtwin compare base.mmt new.mmt --format html -o c.html   charts on one axis
 
 `mmtwin report REC --keys` lists what --fail-on takes.")]
 pub struct Compare {
@@ -235,7 +285,10 @@ pub struct Compare {
     pub inputs: Vec<OsString>,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub printing: Printing,
+    pub printing: ReportPrinting,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub output: Output,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub amount: Amount,

@@ -1,7 +1,7 @@
 //! `mmtwin compare`.
 
 use super::report::for_people;
-use super::{append, colour, reported};
+use super::{append, colour, html, reported};
 use crate::args::{Compare, Format};
 use crate::{Failure, reading, terminal};
 use mmtwin::{Analysed, running};
@@ -30,6 +30,12 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
         let name = topic.name;
         return Err(Failure::Usage(format!("topic {name} and --table: specify one of them (a file is ./{name})")));
     }
+    arguments.output.check(arguments.printing.format, false)?;
+    let Some(printing) = arguments.printing.text() else {
+        let page = html::compare(&arguments, fail_on.as_ref())?;
+        arguments.output.write(&page.html, false)?;
+        return Ok(page.outcome.as_ref().map_or(0, reported));
+    };
     let (mut names, mut sides) = (Vec::new(), Vec::new());
     for argument in inputs {
         let column = ColumnArgument::parse(argument, |name| Path::new(name).exists()).map_err(|e| usage(&e))?;
@@ -40,7 +46,7 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     let columns: Vec<_> = names.iter().map(String::as_str).zip(sides.iter().map(Vec::as_slice)).collect();
     let mut comparison = mmtwin::compare(&columns);
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
-    let people = arguments.printing.format == Format::Table && arguments.printing.tables.is_empty();
+    let people = printing.format == Format::Table && printing.tables.is_empty();
     let mut text = Vec::new();
     match topic {
         None if people && !arguments.amount.all => {
@@ -50,7 +56,7 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
         }
         None => {
             add_fidelity(&mut comparison, &sides)?;
-            append(&mut comparison, &arguments.printing, &mut text)?;
+            append(&mut comparison, &printing, &mut text)?;
         }
         Some(topic) => {
             // The overview stays for the heading.
@@ -62,11 +68,11 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
                     let subject = Subject { comparison: &whole, command: "", aside: aside.as_deref() };
                     of_topic(&subject, comparison, &mut text)?;
                 }
-                false => append(&mut comparison, &arguments.printing, &mut text)?,
+                false => append(&mut comparison, &printing, &mut text)?,
             }
         }
     }
-    terminal::show(&text, !arguments.amount.no_pager)?;
+    arguments.output.write(&text, !arguments.amount.no_pager)?;
     Ok(outcome.map_or(0, |outcome| reported(&outcome)))
 }
 

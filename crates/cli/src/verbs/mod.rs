@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod explain;
 pub mod fidelity;
 mod fleet;
+mod html;
 mod keys;
 pub mod record;
 pub mod reference;

@@ -12,6 +12,7 @@ mod findings;
 mod fleet;
 mod host_kill;
 mod hostile;
+mod html;
 mod incomplete;
 mod lab;
 mod outputs;

@@ -14,6 +14,8 @@ mod time;
 mod verdict;
 
 pub(crate) use header::arm;
+pub(crate) use strip::limit;
+pub(crate) use time::counters_have_the_clock;
 
 use crate::format::Style;
 use crate::format::grid::{Tone, clean, wrap};
@@ -118,6 +120,16 @@ pub fn lines(subject: &Subject<'_>, style: &Style) -> Vec<String> {
         all.extend(section.iter().map(|line| line.tone.paint(&line.text, style)));
     }
     all
+}
+
+/// What an input is, how long it is and how much of it was seen, in lines of any width.
+pub(crate) fn heading(subject: &Subject<'_>) -> Vec<String> {
+    header::lines(subject, usize::MAX).into_iter().map(|line| clean(&line.text)).collect()
+}
+
+/// Begin and end of what was recorded in nanoseconds of the trace clock; `None` if no time passed, or it is not known.
+pub(crate) fn range(subject: &Subject<'_>) -> Option<(u64, u64)> {
+    time::range(subject).map(|range| (range.start, range.end))
 }
 
 /// At most `most` lines of a text; what is cut ends in a mark.

@@ -202,7 +202,7 @@ impl Strip<'_> {
 }
 
 /// Memory limit of a cgroup in bytes; `None` if it has none.
-pub(super) fn limit(subject: &Subject<'_>, key: &str) -> Option<f64> {
+pub(crate) fn limit(subject: &Subject<'_>, key: &str) -> Option<f64> {
     /// What version 1 shows where there is none: the largest number of whole pages.
     const NONE: u64 = 1 << 62;
     let counters = &subject.analysis.counters;

@@ -49,7 +49,7 @@ pub(super) fn range(subject: &Subject<'_>) -> Option<Range> {
 }
 
 /// True if counters were sampled with the clock of the events.
-pub(super) fn counters_have_the_clock(subject: &Subject<'_>) -> bool {
+pub(crate) fn counters_have_the_clock(subject: &Subject<'_>) -> bool {
     subject.analysis.source.arm != "import" || subject.analysis.span.first.is_none()
 }
 

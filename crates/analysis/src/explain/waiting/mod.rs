@@ -15,6 +15,7 @@ mod survey;
 mod target;
 #[cfg(test)]
 mod tests;
+mod track;
 mod wait;
 
 use super::gaps::Gap;
@@ -22,6 +23,7 @@ use super::{Chain, Step};
 use mmtwin_event::Kind;
 pub use question::{Answer, Question, Which};
 pub use survey::Survey;
+pub use track::Tracker;
 pub use wait::{Cause, Wait};
 
 /// Steps of an answer that is to fit one screen.

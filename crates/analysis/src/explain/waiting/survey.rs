@@ -1,14 +1,9 @@
 //! The first reading: statistics, the longest waits, those of one task.
 
+use super::track::Tracker;
 use super::wait::{Cause, Wait};
 use crate::Analysis;
-use crate::tasks::is_kernel_daemon;
-use mmtwin_event::vocabulary::{
-    BalanceDirtyPages, MmFilemapAddToPageCache, MmFilemapDeleteFromPageCache, MmShrinkSlabEnd,
-    MmVmscanDirectReclaimBegin, MmVmscanDirectReclaimEnd, MmVmscanLruShrinkInactive, MmVmscanMemcgReclaimBegin,
-    MmVmscanMemcgReclaimEnd, MmVmscanNodeReclaimBegin, MmVmscanNodeReclaimEnd, MmVmscanThrottled,
-    WritebackCongestionWait, WritebackWaitIffCongested,
-};
+use mmtwin_event::vocabulary::{MmFilemapAddToPageCache, MmFilemapDeleteFromPageCache};
 use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -89,8 +84,7 @@ pub struct Survey {
     pub analysis: Analysis,
     /// Name or thread id of the task whose waits are all kept.
     wanted: Option<String>,
-    open: FxHashMap<i32, Wait>,
-    shrinking: FxHashMap<i32, u64>,
+    tracker: Tracker,
     longest: BinaryHeap<Reverse<(u64, u64, usize)>>,
     waits: Vec<Wait>,
     of_wanted: Vec<Wait>,
@@ -138,59 +132,6 @@ impl Survey {
         }
     }
 
-    fn name(&mut self, ev: &Event<'_>) -> String {
-        let task = self.analysis.tasks.of(ev);
-        format!("{}-{}", task.name(), task.pid)
-    }
-
-    fn begin(&mut self, ev: &Event<'_>, cause: Cause, order: Option<i32>) {
-        if is_kernel_daemon(self.analysis.tasks.of(ev)) || self.open.contains_key(&ev.pid) {
-            return;
-        }
-        let who = self.name(ev);
-        let wait = Wait {
-            pid: ev.pid,
-            who,
-            from: ev.ts,
-            until: ev.ts,
-            cause,
-            order,
-            scanned: 0,
-            freed: 0,
-            returned: None,
-            throttled: 0,
-            slab: 0,
-            written: 0,
-        };
-        self.open.insert(ev.pid, wait);
-    }
-
-    fn end(&mut self, ev: &Event<'_>, causes: &[Cause], returned: Option<u64>) {
-        if !self.open.get(&ev.pid).is_some_and(|wait| causes.contains(&wait.cause)) {
-            return;
-        }
-        if let Some(mut wait) = self.open.remove(&ev.pid) {
-            (wait.until, wait.returned) = (ev.ts.max(wait.from), returned);
-            self.keep(wait);
-        }
-    }
-
-    /// A wait whose length its event tells, behind or before it.
-    fn slept(&mut self, ev: &Event<'_>, cause: Cause, from: u64, until: u64) {
-        if from >= until || is_kernel_daemon(self.analysis.tasks.of(ev)) {
-            return;
-        }
-        if let Some(open) = self.open.get_mut(&ev.pid) {
-            open.throttled = open.throttled.saturating_add(until - from);
-            return;
-        }
-        self.begin(ev, cause, None);
-        if let Some(mut wait) = self.open.remove(&ev.pid) {
-            (wait.from, wait.until) = (from, until);
-            self.keep(wait);
-        }
-    }
-
     fn keep(&mut self, wait: Wait) {
         let length = wait.length();
         let of = self.by_cause.entry(wait.cause).or_default();
@@ -222,7 +163,7 @@ impl Survey {
     fn page(&mut self, ev: &Event<'_>) {
         if ev.kind == Kind::MmFilemapDeleteFromPageCache {
             let e: MmFilemapDeleteFromPageCache = ev.typed();
-            let cause = self.open.get(&ev.pid).map(|wait| wait.cause);
+            let cause = self.tracker.cause(ev.pid);
             if self.gone.len() < GONE {
                 self.gone.insert((e.dev.0, e.ino.0, e.ofs), (ev.ts, ev.pid, cause));
             }
@@ -255,85 +196,18 @@ impl Sink for Survey {
 
     fn event(&mut self, ev: &Event<'_>) {
         self.analysis.event(ev);
-        const USEC: u64 = 1000;
-        match ev.kind {
-            Kind::MmVmscanDirectReclaimBegin => {
-                let e: MmVmscanDirectReclaimBegin = ev.typed();
-                self.begin(ev, Cause::Direct, Some(e.order));
-            }
-            Kind::MmVmscanMemcgReclaimBegin => {
-                let e: MmVmscanMemcgReclaimBegin = ev.typed();
-                self.begin(ev, Cause::Cgroup, Some(e.order));
-            }
-            Kind::MmVmscanNodeReclaimBegin => {
-                let e: MmVmscanNodeReclaimBegin = ev.typed();
-                self.begin(ev, Cause::Node, Some(e.order));
-            }
-            Kind::MmCompactionBegin => self.begin(ev, Cause::Compaction, None),
-            Kind::MmVmscanDirectReclaimEnd => {
-                let e: MmVmscanDirectReclaimEnd = ev.typed();
-                self.end(ev, &[Cause::Direct], Some(e.nr_reclaimed));
-            }
-            Kind::MmVmscanMemcgReclaimEnd => {
-                let e: MmVmscanMemcgReclaimEnd = ev.typed();
-                self.end(ev, &[Cause::Cgroup], Some(e.nr_reclaimed));
-            }
-            Kind::MmVmscanNodeReclaimEnd => {
-                let e: MmVmscanNodeReclaimEnd = ev.typed();
-                self.end(ev, &[Cause::Node], Some(e.nr_reclaimed));
-            }
-            Kind::MmCompactionEnd => self.end(ev, &[Cause::Compaction], None),
-            Kind::MmVmscanLruShrinkInactive => {
-                if let Some(open) = self.open.get_mut(&ev.pid) {
-                    let e: MmVmscanLruShrinkInactive = ev.typed();
-                    open.scanned = open.scanned.saturating_add(e.nr_scanned);
-                    open.freed = open.freed.saturating_add(e.nr_reclaimed);
-                }
-            }
-            Kind::MmVmscanWriteFolio => {
-                if let Some(open) = self.open.get_mut(&ev.pid) {
-                    open.written += 1;
-                }
-            }
-            Kind::MmShrinkSlabStart => {
-                self.shrinking.insert(ev.pid, ev.ts);
-            }
-            Kind::MmShrinkSlabEnd => {
-                let _: MmShrinkSlabEnd = ev.typed();
-                if let (Some(from), Some(open)) = (self.shrinking.remove(&ev.pid), self.open.get_mut(&ev.pid)) {
-                    open.slab = open.slab.saturating_add(ev.ts.saturating_sub(from));
-                }
-            }
-            Kind::MmVmscanThrottled => {
-                let e: MmVmscanThrottled = ev.typed();
-                let slept = u64::try_from(e.usec_delayed).unwrap_or(0) * USEC;
-                self.slept(ev, Cause::Throttled, ev.ts.saturating_sub(slept), ev.ts);
-            }
-            Kind::WritebackCongestionWait => {
-                let e: WritebackCongestionWait = ev.typed();
-                let slept = u64::from(e.usec_delayed) * USEC;
-                self.slept(ev, Cause::Throttled, ev.ts.saturating_sub(slept), ev.ts);
-            }
-            Kind::WritebackWaitIffCongested => {
-                let e: WritebackWaitIffCongested = ev.typed();
-                let slept = u64::from(e.usec_delayed) * USEC;
-                self.slept(ev, Cause::Throttled, ev.ts.saturating_sub(slept), ev.ts);
-            }
-            Kind::BalanceDirtyPages => {
-                let e: BalanceDirtyPages = ev.typed();
-                // Milliseconds, as the kernel prints them.
-                let pause = u64::try_from(e.pause).unwrap_or(0).saturating_mul(1_000_000);
-                self.slept(ev, Cause::Dirty, ev.ts, ev.ts.saturating_add(pause));
-            }
-            Kind::MmFilemapAddToPageCache | Kind::MmFilemapDeleteFromPageCache => self.page(ev),
-            _ => {}
+        if let Some(wait) = self.tracker.event(ev, &mut self.analysis.tasks) {
+            self.keep(wait);
+        }
+        if matches!(ev.kind, Kind::MmFilemapAddToPageCache | Kind::MmFilemapDeleteFromPageCache) {
+            self.page(ev);
         }
     }
 
     fn lost(&mut self, cpu: u32, events: Option<u64>, at: u64) {
         self.analysis.lost(cpu, events, at);
         // An end may be among them.
-        self.open.clear();
+        self.tracker.forget();
     }
 
     fn counters(&mut self, row: &CounterRow<'_>) {

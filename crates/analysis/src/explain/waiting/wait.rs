@@ -20,6 +20,10 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All causes.
+    pub const ALL: [Cause; 6] =
+        [Cause::Direct, Cause::Cgroup, Cause::Node, Cause::Compaction, Cause::Dirty, Cause::Throttled];
+
     /// In words, behind `waited 5 ms`.
     pub fn words(self) -> &'static str {
         match self {
