@@ -2,7 +2,7 @@
 //! skipped without.
 
 use super::record::{Cgroup, tracefs};
-use super::support::{command, mmtwin, report_json, scratch, with_signals};
+use super::support::{cell, command, mmtwin, report_json, scratch, skipped, with_signals};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -110,6 +110,48 @@ fn a_condition_writes_one_recording_of_the_time_around_it() {
     assert!(report["inputs"][0]["events"].as_u64().is_some_and(|events| events > 0), "{}", report["inputs"]);
     let end = fs::read_to_string(dump.join("end.json")).expect("an end");
     assert!(end.contains("written by the flight recorder: task"), "{end}");
+}
+
+#[test]
+fn a_full_disk_and_the_loss_of_tracefs_are_said_and_survived() {
+    let test = "a_full_disk_and_the_loss_of_tracefs_are_said_and_survived";
+    let scratch = scratch();
+    fs::create_dir(scratch.path().join("disk")).expect("a directory");
+    // $1 program. The disk has 300 KiB for a ring of 1 MiB; processes that start make events until that is said. Then
+    // tracefs goes, which the next segment notices.
+    let script = "
+        export LC_ALL=C
+        mount -t tmpfs -o size=2m tmpfs disk || exit 77
+        grep -q ' /sys/kernel/tracing tracefs ' /proc/mounts || mount -t tracefs tracefs /sys/kernel/tracing || exit 77
+        wait_for() { n=0; until grep -q \"$1\" err || [ $n -ge 3000 ]; do $2; n=$((n + 1)); sleep 0.02; done; }
+        forks() { for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done; }
+        \"$1\" record --flight 1M -I 50ms -e kmem:mm_page_alloc,kmem:mm_page_free -o disk/f 2>err &
+        wait_for 'a recording of now' true
+        dd if=/dev/zero of=disk/fill bs=4k 2>/dev/null
+        truncate -s -300K disk/fill
+        wait_for 'the disk is full' forks
+        umount -l /sys/kernel/tracing
+        \"$1\" snap disk/f 2>/dev/null && echo fitted
+        wait_for 'events cannot be read' true
+        rm disk/fill
+        sleep 0.2
+        kill $!
+        wait $!
+        echo $?
+        \"$1\" snap disk/f && mv disk/f/dumps/1-snap.mmt .";
+    let mut run = Command::new("unshare");
+    run.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"]).arg(env!("CARGO_BIN_EXE_mmtwin"));
+    let run = with_signals(run.current_dir(scratch.path())).output().expect("unshare");
+    if run.status.code() == Some(77) || String::from_utf8_lossy(&run.stderr).contains("unshare") {
+        return skipped(test, "no file system can be mounted here");
+    }
+    let said = fs::read_to_string(scratch.path().join("err")).expect("what it said");
+    let out = String::from_utf8_lossy(&run.stdout);
+    assert!(out.starts_with("143\n") && !said.contains("panicked"), "{out} {said}");
+    assert!(said.contains("the disk is full: ") && said.contains("events cannot be read any more"), "{said}");
+    let report = report_json(&scratch.path().join("1-snap.mmt"), [""; 0]);
+    assert!(report["inputs"][0]["events"].as_u64().is_some_and(|events| events > 100), "{}", report["inputs"]);
+    assert!(cell(&report, "vmstat", "pgfault", "delta").is_some_and(|faults| faults > 0.0));
 }
 
 #[test]

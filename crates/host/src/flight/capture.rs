@@ -21,8 +21,6 @@ const SECOND: u64 = 1_000_000_000;
 const SEGMENT_TIME: u64 = 60 * SECOND;
 const SEGMENT_PART: u64 = 32;
 const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = (64 << 10)..=(4 << 20);
-/// The same trouble is told again after this time.
-const SAY_AGAIN: u64 = 60 * SECOND;
 
 /// Everything that is recorded, and where it goes.
 pub struct Capture {
@@ -40,8 +38,6 @@ pub struct Capture {
     watches: Watches,
     /// Time of the last sample.
     sampled: u64,
-    /// When a trouble was told last.
-    told: Option<u64>,
     /// Events and losses of a source that ended.
     ended: Option<(u64, u64)>,
 }
@@ -56,8 +52,8 @@ impl Capture {
         tasks: Tasks,
     ) -> Capture {
         let (listening, encoder, notes) = Default::default();
-        let (sampled, told, ended) = (0, None, None);
-        Capture { events, store, notes, listening, sampler, encoder, finder, tasks, watches, sampled, told, ended }
+        let (sampled, ended) = (0, None);
+        Capture { events, store, notes, listening, sampler, encoder, finder, tasks, watches, sampled, ended }
     }
 
     /// Switches tracing on and takes the first sample.
@@ -189,25 +185,16 @@ impl Capture {
         let lines = self.tasks.finish(clock::now());
         self.put_tasks(&lines);
         self.end_segment(directory, say);
-        self.store.troubles().iter().for_each(|trouble| say(trouble));
+        self.store.troubles(u64::MAX).iter().for_each(|trouble| say(trouble));
     }
 
     /// Events that were kept at some time, and events that were lost. `None`: counters only.
     pub fn counts(&self) -> Option<(u64, u64)> {
-        let current = self.events.as_ref().map(|events| (events.count(), total(&events.lost().unwrap_or_default())));
-        current.or(self.ended)
-    }
-
-    /// Tells what went wrong with the ring, the same not more often than once a minute.
-    pub fn tell_troubles(&mut self, say: &mut dyn FnMut(&str)) {
-        let now = clock::now();
-        if self.told.is_none_or(|told| now - told >= SAY_AGAIN) {
-            let troubles = self.store.troubles();
-            if !troubles.is_empty() {
-                self.told = Some(now);
-            }
-            troubles.iter().for_each(|trouble| say(trouble));
-        }
+        let counts = |events: &Events| {
+            let lost = events.lost().map_or_else(|_| total(events.known_lost()), |lost| total(&lost));
+            (events.count(), lost)
+        };
+        self.events.as_ref().map(counts).or(self.ended)
     }
 }
 

@@ -184,8 +184,9 @@ impl Recorder<'_> {
             self.orders.untold(now).iter().for_each(|message| say(message));
             self.write_out(say);
             self.capture.end_full_segment(self.options.size, &self.directory, say);
-            self.capture.tell_troubles(say);
-            if clock::now() >= last {
+            let now = clock::now();
+            self.capture.store.troubles(now).iter().for_each(|trouble| say(trouble));
+            if now >= last {
                 return Ok(None);
             }
         }

@@ -18,12 +18,17 @@ pub struct Store {
     evicted: usize,
     /// The last error, not told yet.
     error: Option<String>,
+    /// When the one and the other were told last.
+    told: [Option<u64>; 2],
 }
+
+/// The same trouble is told again after this time, in nanoseconds.
+const SAY_AGAIN: u64 = 60_000_000_000;
 
 impl Store {
     /// Segments from now on are read with `head` and begin at `since`.
     pub fn new(ring: Ring, head: u32, since: u64) -> Store {
-        Store { ring, open: None, head, since, evicted: 0, error: None }
+        Store { ring, open: None, head, since, evicted: 0, error: None, told: [None; 2] }
     }
 
     /// Appends a block. False: it could not be written.
@@ -63,13 +68,22 @@ impl Store {
         self.head
     }
 
-    /// What went wrong since the last call, in sentences.
-    pub fn troubles(&mut self) -> Vec<String> {
-        let evicted = std::mem::take(&mut self.evicted);
-        let deleted = (evicted > 0).then(|| format!("the disk is full: {evicted} oldest segments were deleted"));
-        let error =
-            self.error.take().map(|error| format!("the ring could not be written, what comes is lost: {error}"));
-        deleted.into_iter().chain(error).collect()
+    /// What went wrong, in sentences; the same again not before a minute has passed.
+    pub fn troubles(&mut self, now: u64) -> Vec<String> {
+        let is_due = |told: Option<u64>| told.is_none_or(|told| now.saturating_sub(told) >= SAY_AGAIN);
+        let (mut troubles, [deletions, errors]) = (Vec::new(), self.told.map(is_due));
+        if deletions && self.evicted > 0 {
+            troubles.push(match std::mem::take(&mut self.evicted) {
+                1 => "the disk is full: the oldest segment was deleted".to_owned(),
+                more => format!("the disk is full: the {more} oldest segments were deleted"),
+            });
+            self.told[0] = Some(now);
+        }
+        if errors && let Some(error) = self.error.take() {
+            troubles.push(format!("the ring could not be written, what comes is lost: {error}"));
+            self.told[1] = Some(now);
+        }
+        troubles
     }
 }
 
@@ -80,5 +94,28 @@ fn begin(ring: &mut Ring, head: u32, since: u64, evicted: &mut usize) -> io::Res
             Err(error) if is_full(&error) && ring.evict()? => *evicted += 1,
             result => return result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn troubles_are_told_at_once_and_again_after_a_minute() {
+        let root = tempfile::tempdir().unwrap();
+        let (ring, _) = Ring::open(root.path(), 1 << 20).unwrap();
+        let mut store = Store::new(ring, 1, 0);
+        assert!(store.put(Kind::Tasks, 0, 5, b"x") && store.troubles(5).is_empty());
+        store.close(5);
+        // Where its directory is gone nothing can be written.
+        std::fs::remove_dir_all(root.path()).unwrap();
+        assert!(!store.put(Kind::Tasks, 0, 6, b"x"));
+        assert!(store.troubles(10)[0].contains("what comes is lost: No such file"));
+        store.put(Kind::Tasks, 0, 7, b"x");
+        store.evicted = 2;
+        assert_eq!(store.troubles(11), ["the disk is full: the 2 oldest segments were deleted"]);
+        assert!(store.troubles(12).is_empty());
+        assert_eq!(store.troubles(10 + SAY_AGAIN).len(), 1);
     }
 }
