@@ -5,8 +5,8 @@ BIN = target/release/mmtwin
 STATIC_TARGET = x86_64-unknown-linux-gnu
 
 .PHONY: demo test compile test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
-  fidelity-refresh fidelity-again lab-again verdicts-again fleet-again inject kills fuzz reference \
-  web web-again
+  fidelity-refresh fidelity-again lab-again verdicts-again fleet-again inject kills fuzz reference web web-again \
+  flight-again
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -98,6 +98,10 @@ verdicts-again:
 fleet-again:
 	$(CARGO) build --release --quiet --bin mmtwin
 	MMTWIN_BIN=$(CURDIR)/target/release/mmtwin $(CARGO) test --package mmtwin-cli --test cli a_thousand_recordings -- --ignored --nocapture
+
+# The flight recorder at 100,000 events per second: size, CPU time, losses, time of a recording. An hour, or FLIGHT_SECONDS.
+flight-again: build
+	tools/flight.sh $(BIN)
 
 # Every cell judged again, and a run of each again in the lab: some 15 s each. `make test` judges a third and runs one.
 fidelity-again: setup

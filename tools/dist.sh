@@ -16,7 +16,7 @@ dist=target/dist
 rm -rf "$dist"
 root=$dist/root
 share=$root/usr/share
-mkdir -p "$root/usr/bin" "$share/man/man1" "$share/doc/mmtwin" \
+mkdir -p "$root/usr/bin" "$root/usr/lib/systemd/system" "$share/man/man1" "$share/doc/mmtwin" \
     "$share/bash-completion/completions" "$share/zsh/vendor-completions" "$share/fish/vendor_completions.d"
 cp "$program" "$root/usr/bin/mmtwin"
 strip "$root/usr/bin/mmtwin"
@@ -25,6 +25,8 @@ gzip -9n "$share/man/man1"/*.1
 "$program" completions bash >"$share/bash-completion/completions/mmtwin"
 "$program" completions zsh >"$share/zsh/vendor-completions/_mmtwin"
 "$program" completions fish >"$share/fish/vendor_completions.d/mmtwin.fish"
+# Not enabled: what to keep and when to write it out is for whoever runs the machine to say.
+cp tools/mmtwin-flight.service "$root/usr/lib/systemd/system"
 cp README.md LICENSE-MIT LICENSE-APACHE "$share/doc/mmtwin"
 
 # For any distribution: unpack it in / or in ~/.local.

@@ -1,4 +1,6 @@
-//! Names as users write them: wildcards, and the nearest of the known ones for error messages.
+//! Words as users write them: wildcards, the nearest of the known names for error messages, and time spans.
+
+use std::time::Duration;
 
 /// True if `text` matches `pattern`, in which `*` matches any characters and `?` one.
 pub fn glob(pattern: &str, text: &str) -> bool {
@@ -23,6 +25,25 @@ pub fn glob(pattern: &str, text: &str) -> bool {
         }
     }
     pattern[p..].iter().all(|&c| c == '*')
+}
+
+/// A time span with a unit: `80ns`, `250us`, `100ms`, `1s`, `2m`; a bare number means seconds.
+///
+/// # Errors
+/// What was expected, in words.
+pub fn time_span(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let nanoseconds = match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" | "" => 1e9,
+        "m" => 60e9,
+        _ => return Err(format!("unknown unit of time `{unit}`; use ns, us, ms, s or m")),
+    };
+    let number: f64 = number.parse().map_err(|_| "expected a number with a unit, such as 100ms".to_string())?;
+    Ok(Duration::from_nanos((number * nanoseconds) as u64))
 }
 
 /// The known word nearest to `word` by edit distance, if it is near enough to be what was meant: at most a third of

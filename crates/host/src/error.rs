@@ -83,6 +83,22 @@ pub enum Error {
         /// Least that works.
         least: u64,
     },
+    /// A directory of a flight recorder that cannot be used, or what its recorder says.
+    #[error("{directory}: {message}")]
+    Flight {
+        /// The directory.
+        directory: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A ring that is too small.
+    #[error("--flight {asked}: the ring has at least {least} bytes")]
+    Ring {
+        /// As asked, in bytes.
+        asked: u64,
+        /// Least that works.
+        least: u64,
+    },
     /// The recording could not continue. It is ended as well as possible, and the command has run to its end.
     #[error("{cause}; recording stopped{}", ran_on(.exit))]
     Stopped {

@@ -52,6 +52,11 @@ impl Sampler {
         self.cgroups.push((key.into(), files.collect()));
     }
 
+    /// Forgets cgroups that have been removed.
+    pub fn forget_removed(&mut self) {
+        self.cgroups.retain(|(_, files)| files.iter().any(|file| file.exists()));
+    }
+
     /// Keeps only counters whose names fit one of the patterns, with `*` and `?`.
     pub fn keep(&mut self, patterns: &[String]) {
         self.wanted = if patterns.iter().any(|p| p == "*") { Vec::new() } else { patterns.to_vec() };
@@ -202,6 +207,8 @@ mod tests {
         assert_eq!(sources["cgroup"][0].value("memory.stat.anon"), Some(4096));
         assert_eq!(sources["cgroup"][0].value("memory.limit_in_bytes"), Some(64 << 20));
         assert!(sources["node_vmstat"].is_empty());
+        sampler.forget_removed();
+        assert_eq!(sampler.cgroups.len(), 1);
         sampler.keep(&["numa_*".into(), "pgfaul?".into()]);
         let sources = sampled(&mut sampler);
         let kept: Vec<_> = sources.values().flatten().flat_map(|row| &row.names).collect();

@@ -1,10 +1,12 @@
 //! The command line: help, man pages and completions are generated from these definitions.
 
+mod flight;
 mod measure;
 mod quantity;
 mod read;
 mod simulate;
 
+pub use flight::*;
 pub use measure::*;
 pub use read::*;
 pub use simulate::*;
@@ -52,6 +54,8 @@ pub enum Color {
 pub enum Verb {
     /// Record memory management events and counters of this machine
     Record(Record),
+    /// Write out what a flight recorder (`record --flight`) has kept, and print the name of the recording
+    Snap(Snap),
     /// Report findings and statistics of recordings and traces
     Report(Report),
     /// Compare inputs side by side, baseline first

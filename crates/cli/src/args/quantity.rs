@@ -1,20 +1,6 @@
 //! Quantities with units on the command line.
 
-/// A time span with a unit: `80ns`, `250us`, `100ms`, `1s`, `2m`; a bare number means seconds.
-pub(super) fn parse_time(text: &str) -> Result<std::time::Duration, String> {
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let nanoseconds = match unit {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" | "" => 1e9,
-        "m" => 60e9,
-        _ => return Err(format!("unknown unit of time `{unit}`; use ns, us, ms, s or m")),
-    };
-    let number: f64 = number.parse().map_err(|_| "expected a number with a unit, such as 100ms".to_string())?;
-    Ok(std::time::Duration::from_nanos((number * nanoseconds) as u64))
-}
+pub(super) use mmtwin_event::words::time_span as parse_time;
 
 /// The end of a time span. Once `convert` took the format of its output here.
 pub(super) fn parse_end(text: &str) -> Result<std::time::Duration, String> {

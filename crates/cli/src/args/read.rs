@@ -1,5 +1,6 @@
 //! Verbs that record, read and explain.
 
+use super::Flight;
 use super::quantity::{parse_compression, parse_end, parse_size, parse_stamp, parse_time};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -13,6 +14,7 @@ Examples:
   mmtwin record -o web.mmt --cgroup '/web,/db/*'   until Ctrl-C, with the counters of cgroups
   mmtwin record -g --compress zstd -- ./app        with kernel stacks (`report REC stacks`), compressed
   mmtwin record -e 'vmscan:*' -e migrate:mm_migrate_pages -I 100ms -- ./app
+  mmtwin record --flight 256M --when oom           keep the last 256 MiB; a recording when a process is killed
 
 The recording is a directory. It can be read while it is written and after a
 kill -9. Events are traced in a tracefs instance of mmtwin's own, which is
@@ -43,6 +45,9 @@ pub struct Record {
     /// Stop recording at this size (1G, 500M); the command keeps running. Exit status 6 if the command exits with 0
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub max_size: Option<u64>,
+    /// Stop recording after this time (30s, 10m); the command keeps running
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub max_time: Option<std::time::Duration>,
     /// Exit with status 4 if more than N events are lost
     #[arg(long, value_name = "N")]
     pub max_lost: Option<u64>,
@@ -61,6 +66,9 @@ pub struct Record {
     /// Command to run
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub flight: Flight,
 }
 
 /// How to read an input.

@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod explain;
 pub mod fidelity;
 mod fleet;
+mod flight;
 mod html;
 mod keys;
 pub mod record;
@@ -20,6 +21,7 @@ pub mod run;
 pub mod scenario;
 pub mod script;
 pub mod scrub;
+pub mod snap;
 
 use crate::args::{Format, Printing};
 use crate::{Failure, say, status, terminal};

@@ -6,6 +6,7 @@ use mmtwin_host::record::{Begun, Options, Outcome, record};
 use mmtwin_report::units;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 /// Where a recording goes that the user does not name.
 const DEFAULT_OUTPUT: &str = "mmtwin.mmt";
@@ -18,6 +19,9 @@ const SHORT: u64 = 1_000_000_000;
 /// Runs the verb.
 pub fn run(arguments: Record) -> Result<i32, Failure> {
     mmtwin_host::restore::recover(&mut say);
+    if let Some(size) = arguments.flight.flight {
+        return super::flight::run(arguments, size);
+    }
     let options = Options {
         numbered: arguments.output.is_none() && !arguments.force,
         output: arguments.output.unwrap_or_else(|| DEFAULT_OUTPUT.into()),
@@ -26,6 +30,7 @@ pub fn run(arguments: Record) -> Result<i32, Failure> {
         cgroups: arguments.cgroup,
         buffer: arguments.buffer,
         max_size: arguments.max_size,
+        max_time: arguments.max_time,
         stacks: arguments.stacks,
         compress: arguments.compress,
         force: arguments.force,
@@ -55,28 +60,40 @@ pub fn run(arguments: Record) -> Result<i32, Failure> {
 
 /// Where to, what ends it, and what is recorded.
 fn began(begun: &Begun<'_>) -> [String; 2] {
-    let events = match begun.events {
+    let end = if begun.until_signal { "; Ctrl-C ends it" } else { "" };
+    let what = recorded(begun.events, begun.stacks, begun.interval, begun.cgroups, begun.own_tracefs);
+    [format!("recording to {}{end}", Path::display(begun.output)), what]
+}
+
+/// What is recorded: events, those with stacks, counters, keys of cgroups, and whether tracefs is the recorder's own.
+pub fn recorded(
+    events: Option<&[String]>,
+    stacks: usize,
+    interval: Option<Duration>,
+    cgroups: &[String],
+    own_tracefs: bool,
+) -> String {
+    let events = match events {
         None | Some([]) => "no events".to_string(),
         Some(events) => {
-            let stacks = match begun.stacks {
+            let stacks = match stacks {
                 0 => String::new(),
                 stacks => format!(", {stacks} with stacks"),
             };
             format!("{} ({}){stacks}", units::counted(events.len() as u64, "event"), systems(events))
         }
     };
-    let counters = match begun.interval {
+    let counters = match interval {
         Some(interval) => format!("counters every {interval:?}"),
         None => "counters at start and end".to_string(),
     };
-    let cgroups = match begun.cgroups {
+    let cgroups = match cgroups {
         [] => String::new(),
         [one] => format!(", cgroup {one}"),
         [one, rest @ ..] => format!(", cgroup {one} and {} more", rest.len()),
     };
-    let own = if begun.own_tracefs { "; tracefs is mounted for this recording alone" } else { "" };
-    let end = if begun.until_signal { "; Ctrl-C ends it" } else { "" };
-    [format!("recording to {}{end}", Path::display(begun.output)), format!("{events}, {counters}{cgroups}{own}")]
+    let own = if own_tracefs { "; tracefs is mounted for this recording alone" } else { "" };
+    format!("{events}, {counters}{cgroups}{own}")
 }
 
 /// Systems of events, those with most events first.
@@ -129,7 +146,7 @@ mod tests {
             output: Path::new("r.mmt"),
             events: Some(&names),
             stacks: 2,
-            interval: Some(std::time::Duration::from_millis(500)),
+            interval: Some(Duration::from_millis(500)),
             cgroups: &cgroups,
             until_signal: true,
             own_tracefs: false,

@@ -10,6 +10,7 @@ mod explain;
 mod filter;
 mod findings;
 mod fleet;
+mod flight;
 mod host_kill;
 mod hostile;
 mod html;

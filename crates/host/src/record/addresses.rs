@@ -84,6 +84,14 @@ impl Addresses {
         }
     }
 
+    /// All of them, ascending, which are forgotten then.
+    pub fn take(&mut self) -> Vec<u64> {
+        let sorted = self.sorted();
+        self.seen.clear();
+        self.recent = [0; CACHED];
+        sorted
+    }
+
     /// Number of them.
     pub fn count(&self) -> usize {
         self.seen.len()
@@ -157,6 +165,9 @@ mod tests {
         addresses.saw(9, &record(&[text + 11]));
         addresses.saw(65535, &[]);
         assert_eq!(addresses.sorted(), [text + 5, text + 7, text + 0x104]);
+        assert_eq!(addresses.take(), [text + 5, text + 7, text + 0x104]);
+        addresses.saw(300, &record(&[text + 5, 77]));
+        assert_eq!(addresses.take(), [text + 5]);
         assert_eq!(number(&[1, 2, 3, 4], true), 0x0102_0304);
     }
 }

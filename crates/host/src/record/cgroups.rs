@@ -182,6 +182,13 @@ impl Cgroups {
         Some(Found { first: Row { key: key.clone(), ..first }, key, directory })
     }
 
+    /// Forgets cgroups that have been removed: over days their number has no bound.
+    pub fn forget_removed(&mut self) {
+        self.groups.retain(|directory, _| directory.exists());
+        self.sampled.retain(|directory| directory.exists());
+        self.omitted.retain(|directory| directory.exists());
+    }
+
     /// What a cgroup counts of hits, kills and stalls.
     fn counted(&mut self, directory: &Path) -> Row {
         let files: &[[&str; 2]] = match self.mount.version {
@@ -335,5 +342,8 @@ mod tests {
         }
         let found = cgroups.look(1).len() + cgroups.look(2).len();
         assert_eq!((found, cgroups.omitted()), (MOST - 1, MOST + 1));
+        fs::remove_dir_all(tree.0.path().join("many")).unwrap();
+        cgroups.forget_removed();
+        assert_eq!((cgroups.sampled.len(), cgroups.omitted()), (1, 0));
     }
 }

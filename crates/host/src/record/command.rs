@@ -14,29 +14,40 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{self, Command};
 
 /// Signals as something that can be waited for.
-pub struct Signals(SignalDelivery<UnixStream, SignalOnly>);
+pub struct Signals {
+    delivery: SignalDelivery<UnixStream, SignalOnly>,
+    /// Those that are told.
+    told: Vec<i32>,
+}
 
 impl Signals {
     /// Takes SIGINT, SIGTERM and SIGHUP, and SIGCHLD to be woken by the end of the command. Where SIGHUP is ignored,
     /// as below `nohup`, it stays ignored.
     pub fn take() -> Result<Signals, Error> {
+        Signals::take_with(&[])
+    }
+
+    /// The same, and others.
+    pub fn take_with(others: &[i32]) -> Result<Signals, Error> {
         let fail = |e| Error::io("signal handlers", e);
         let (read, write) = UnixStream::pair().map_err(fail)?;
-        let mut signals = vec![SIGINT, SIGTERM, SIGCHLD];
+        let mut told = [&[SIGINT, SIGTERM], others].concat();
         if !ignored(SIGHUP) {
-            signals.push(SIGHUP);
+            told.push(SIGHUP);
         }
-        SignalDelivery::with_pipe(read, write, SignalOnly, signals).map(Signals).map_err(fail)
+        let signals = told.iter().copied().chain([SIGCHLD]);
+        let delivery = SignalDelivery::with_pipe(read, write, SignalOnly, signals).map_err(fail)?;
+        Ok(Signals { delivery, told })
     }
 
     /// Readable when a signal came.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.0.get_read().as_fd()
+        self.delivery.get_read().as_fd()
     }
 
-    /// Signals that came since the last call and want an end.
+    /// Signals that came since the last call, but for SIGCHLD.
     pub fn pending(&mut self) -> Vec<i32> {
-        self.0.pending().filter(|signal| [SIGINT, SIGTERM, SIGHUP].contains(signal)).collect()
+        self.delivery.pending().filter(|signal| self.told.contains(signal)).collect()
     }
 }
 

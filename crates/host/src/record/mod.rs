@@ -3,29 +3,31 @@
 //! One thread does everything. It sleeps until a ring buffer is a quarter full, a sample of the counters is due or a
 //! signal comes; then it moves whole sub-buffers to their files. Counters are read immediately before the command
 //! starts and after it ends. `session` is the recording itself, whatever is recorded; `tracing` sets up an own
-//! instance, `drain` moves pages, `descriptors` sees to open files, `tasks` finds the names of the tasks in them, `command`
-//! runs the command and takes signals, `cgroups` finds those that matter, `numbered` chooses a name where the user did not,
-//! `addresses` says which symbols are needed, `stacks` asks for the kernel's stacks.
+//! instance, `buffers` takes pages, `drain` writes them, `descriptors` sees to open files, `tasks` finds the names of the
+//! tasks in them, `command` runs the command and takes signals, `cgroups` finds those that matter, `numbered` chooses a
+//! name where the user did not, `addresses` says which symbols are needed, `stacks` asks for the kernel's stacks.
 //!
 //! The recording gets its name when the command has started: whatever fails before leaves nothing, and what was to be
 //! replaced as it was. What fails later ends the recording; tracing is released at once, and the command is waited for.
 
-mod addresses;
-mod cgroups;
+pub(crate) mod addresses;
+pub(crate) mod buffers;
+pub(crate) mod cgroups;
 mod command;
-mod descriptors;
+pub(crate) mod descriptors;
 mod drain;
 mod numbered;
 mod session;
 pub mod stacks;
-mod tasks;
-mod tracing;
+pub(crate) mod tasks;
+pub(crate) mod tracing;
 
+use crate::cgroup::{self, Mount};
 use crate::sample::Sampler;
-use crate::{Error, cgroup, clock, tracefs};
+use crate::{Error, clock, tracefs};
 pub(crate) use command::Signals;
 pub use command::ignored;
-pub(crate) use session::{Samples, Session, Ways};
+pub(crate) use session::{Samples, Session, Ways, described};
 pub use tracing::buffer_size;
 pub(crate) use tracing::plan;
 
@@ -40,6 +42,7 @@ use signal_hook::consts::SIGINT;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tracing::Plan;
 
 /// What to record, and where to.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +61,8 @@ pub struct Options {
     pub buffer: Option<u64>,
     /// Largest recording in bytes; `None`: as large as it gets.
     pub max_size: Option<u64>,
+    /// Longest recording; `None`: as long as it takes.
+    pub max_time: Option<Duration>,
     /// Record the kernel's stack with the events of [`stacks::EVENTS`].
     pub stacks: bool,
     /// Compress the pages of events, with this level of zstd.
@@ -137,29 +142,8 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     let output = if options.numbered { numbered::next(&options.output) } else { options.output.clone() };
     Writer::check(&output, options.force)?;
     let mounts = cgroup::mounts();
-    let mut sampler = Sampler::new();
-    let (mut cgroups, mut directories) = (Vec::new(), Vec::new());
-    for path in &options.cgroups {
-        for (key, directory) in cgroup::find(path, &mounts)? {
-            if !cgroups.contains(&key) {
-                sampler.add_cgroup(&key, &directory);
-                cgroups.push(key);
-                directories.push(directory);
-            }
-        }
-    }
-    let plan = match tracefs::open() {
-        Ok(tracefs) => match (tracing::plan(tracefs, &options.events)?, options.events.first()) {
-            (plan, Some(pattern)) if plan.is_empty() => {
-                return Err(Error::Event { pattern: pattern.clone(), nearest: None });
-            }
-            (plan, _) => Ok(plan),
-        },
-        Err(obstacle) => {
-            say(&format!("{}; recording counters only. Suggested fix: {}", obstacle.what, obstacle.fix));
-            Err(obstacle.what)
-        }
-    };
+    let (sampler, cgroups, directories) = chosen_cgroups(&options.cgroups, &mounts)?;
+    let plan = chosen_events(&options.events, say)?;
     let command = said_of(&options.command, options.arguments);
     let manifest = Manifest {
         arm: "host".into(),
@@ -197,6 +181,39 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     run(session, options, output, &mut signals, say)
 }
 
+/// A sampler with the cgroups that the user chose, and their keys and directories.
+pub(crate) fn chosen_cgroups(
+    paths: &[String],
+    mounts: &[Mount],
+) -> Result<(Sampler, Vec<String>, Vec<PathBuf>), Error> {
+    let mut sampler = Sampler::new();
+    let (mut cgroups, mut directories) = (Vec::new(), Vec::new());
+    for path in paths {
+        for (key, directory) in cgroup::find(path, mounts)? {
+            if !cgroups.contains(&key) {
+                sampler.add_cgroup(&key, &directory);
+                cgroups.push(key);
+                directories.push(directory);
+            }
+        }
+    }
+    Ok((sampler, cgroups, directories))
+}
+
+/// The events that the user chose, or why none can be traced, which is said.
+pub(crate) fn chosen_events(patterns: &[String], say: &mut dyn FnMut(&str)) -> Result<Result<Plan, String>, Error> {
+    match tracefs::open() {
+        Ok(tracefs) => match (tracing::plan(tracefs, patterns)?, patterns.first()) {
+            (plan, Some(pattern)) if plan.is_empty() => Err(Error::Event { pattern: pattern.clone(), nearest: None }),
+            (plan, _) => Ok(Ok(plan)),
+        },
+        Err(obstacle) => {
+            say(&format!("{}; recording counters only. Suggested fix: {}", obstacle.what, obstacle.fix));
+            Ok(Err(obstacle.what))
+        }
+    }
+}
+
 /// Why a recording ends.
 enum Why {
     /// Its command has ended.
@@ -205,6 +222,8 @@ enum Why {
     Signal(i32),
     /// It is as large as it may be.
     Full,
+    /// It took as long as it may.
+    Time(Duration),
     /// It cannot continue.
     Failed(Error),
 }
@@ -238,7 +257,7 @@ fn run(
         return Err(error);
     }
     session.notes[begun..].iter().for_each(|n| say(n));
-    let mut why = wait(&mut session, options.interval, signals, child.as_mut()).unwrap_or_else(Why::Failed);
+    let mut why = wait(&mut session, options, signals, child.as_mut()).unwrap_or_else(Why::Failed);
     let stopped = clock::now();
     if let (Err(error), false) = (session.stop(), matches!(why, Why::Failed(_))) {
         why = Why::Failed(error);
@@ -248,8 +267,10 @@ fn run(
     }
     let cut = match &why {
         Why::Full => Some(format!("it reached --max-size ({} bytes)", options.max_size.unwrap_or(0))),
+        // Without a command that is when it was to end.
+        Why::Time(longest) if child.is_some() => Some(format!("it reached --max-time ({longest:?})")),
         Why::Failed(error) => Some(error.to_string()),
-        Why::Ended | Why::Signal(_) => None,
+        Why::Ended | Why::Signal(_) | Why::Time(_) => None,
     };
     let mut end = End { stopped: cut, ..End::default() };
     if end.stopped.is_some() {
@@ -268,7 +289,7 @@ fn run(
         end.times = Some(Times { user, system, elapsed: elapsed as f64 / 1e9 });
     }
     match why {
-        Why::Ended => Ok(Outcome { output, ..session.finish(end)? }),
+        Why::Ended | Why::Time(_) => Ok(Outcome { output, ..session.finish(end)? }),
         Why::Signal(signal) => Ok(Outcome { output, signal: Some(signal), ..session.finish(end)? }),
         Why::Full => Ok(Outcome { output, full: true, ..session.finish(end)? }),
         Why::Failed(cause) => {
@@ -283,15 +304,17 @@ fn run(
 /// Samples and drains until the command or a signal ends the recording, or it can take no more.
 fn wait(
     session: &mut Session,
-    interval: Option<Duration>,
+    options: &Options,
     signals: &mut Signals,
     mut child: Option<&mut Child>,
 ) -> Result<Why, Error> {
-    let mut samples = Samples::every(interval);
+    let mut samples = Samples::every(options.interval);
     let mut signalled = false;
+    let started = clock::now();
+    let last = options.max_time.map_or(u64::MAX, |time| started.saturating_add(time.as_nanos() as u64));
     loop {
         let wake = [PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
-        session.poll(&wake, samples.next())?;
+        session.poll(&wake, samples.next().min(last))?;
         if let Some(child) = &child
             && child.has_ended()?
         {
@@ -317,6 +340,11 @@ fn wait(
         session.gather()?;
         if session.is_full() {
             return Ok(Why::Full);
+        }
+        if let Some(longest) = options.max_time
+            && clock::now() >= last
+        {
+            return Ok(Why::Time(longest));
         }
     }
 }

@@ -103,23 +103,7 @@ impl Session {
         let size = tracing::buffer_size(buffer, evidence.memory, evidence.cpus.len());
         let mut tracer = plan.map(|plan| Tracer::create(plan, size, ways, &mut writer)).transpose()?;
         let drain = tracer.as_mut().map(|tracer| Drain::open(tracer, &writer, ways.compress)).transpose()?;
-        writer.run(&Run {
-            schema_version: SCHEMA_VERSION,
-            started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            pid: std::process::id(),
-            tool: TOOL.into(),
-        })?;
-        writer.manifest(&Manifest {
-            schema_version: SCHEMA_VERSION,
-            tool: TOOL.into(),
-            clock: clock::TRACE_CLOCK.into(),
-            start: clock::now(),
-            tracing: tracer.as_ref().map(|t| t.manifest.clone()),
-            no_tracing,
-            evidence,
-            ..said
-        })?;
+        described(&mut writer, tracer.as_ref(), Manifest { no_tracing, evidence, ..said })?;
         let tasks = Tasks::new(tracer.as_ref().map(|t| t.tracefs.path().join("saved_cmdlines")));
         let notes = tracer.as_ref().map(|t| t.notes.clone()).unwrap_or_default();
         let (ticks, tick, [next_tick, cpu_before, begun, sampled, stopped]) = (true, FIRST_TICK, [0; 5]);
@@ -447,6 +431,25 @@ impl Session {
         let (end, outcome) = (self.described(said), self.outcome(End::default()));
         Ok(Outcome { end: self.writer.finish(end)?, ..outcome })
     }
+}
+
+/// Writes what is known at the start: `run.json`, and the manifest, of which `said` has what the caller knows.
+pub(crate) fn described(writer: &mut Writer, tracer: Option<&Tracer>, said: Manifest) -> Result<(), Error> {
+    writer.run(&Run {
+        schema_version: SCHEMA_VERSION,
+        started: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        pid: std::process::id(),
+        tool: TOOL.into(),
+    })?;
+    Ok(writer.manifest(&Manifest {
+        schema_version: SCHEMA_VERSION,
+        tool: TOOL.into(),
+        clock: clock::TRACE_CLOCK.into(),
+        start: clock::now(),
+        tracing: tracer.map(|t| t.manifest.clone()),
+        ..said
+    })?)
 }
 
 /// When samples are due.

@@ -81,6 +81,18 @@ impl Tasks {
         lines
     }
 
+    /// Forgets all tasks but those that wait, at most some: whoever writes events in pieces names the tasks of each.
+    pub fn renew(&mut self) {
+        self.seen.clear();
+        self.last = 0;
+        self.gone.clear();
+        self.known.clear();
+        self.waiting.truncate(AT_END);
+        for pid in std::mem::take(&mut self.waiting) {
+            self.saw(pid);
+        }
+    }
+
     fn take(&mut self, most: usize, now: u64) -> Vec<TaskLine> {
         let mut lines = Vec::new();
         for _ in 0..most {
@@ -158,6 +170,20 @@ mod tests {
         tasks.saw(own);
         assert!(tasks.look_up(6).is_empty());
         assert!(tasks.finish(7).is_empty(), "nothing changed");
+    }
+
+    #[test]
+    fn a_renewed_list_names_tasks_again_and_keeps_those_that_wait() {
+        let mut tasks = Tasks::new(None);
+        let own = std::process::id() as i32;
+        tasks.saw(own);
+        assert_eq!(tasks.look_up(5).len(), 1);
+        tasks.renew();
+        tasks.saw(own);
+        assert_eq!(tasks.look_up(5 + BILLION).len(), 1);
+        (1..=2 * AT_END as i32).for_each(|pid| tasks.saw(pid));
+        tasks.renew();
+        assert_eq!(tasks.waiting.len(), AT_END);
     }
 
     #[test]

@@ -206,7 +206,7 @@ fn loaded_modules() -> Option<String> {
 }
 
 /// Functions of `/proc/kallsyms`; `None` if the kernel hides addresses from this user.
-fn functions() -> Option<String> {
+pub fn functions() -> Option<String> {
     let text = fs::read("/proc/kallsyms").ok()?;
     let text = String::from_utf8_lossy(&text);
     let mut functions = String::with_capacity(text.len() / 2);
