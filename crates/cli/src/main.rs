@@ -37,6 +37,7 @@ fn main() {
     let result = match cli.verb {
         Verb::Record(arguments) => verbs::record::run(arguments),
         Verb::Report(arguments) => verbs::report::run(arguments),
+        Verb::Top(arguments) => verbs::top::run(&arguments),
         Verb::Compare(arguments) => verbs::compare::run(arguments),
         Verb::Script(arguments) => verbs::script::run(arguments),
         Verb::Convert(arguments) => verbs::convert::run(arguments),

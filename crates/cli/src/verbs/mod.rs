@@ -19,6 +19,7 @@ pub mod run;
 pub mod scenario;
 pub mod script;
 pub mod scrub;
+pub mod top;
 
 use crate::args::{Format, Printing};
 use crate::{Failure, say, status, terminal};

@@ -13,17 +13,17 @@
 mod addresses;
 mod cgroups;
 mod command;
-mod descriptors;
+pub(crate) mod descriptors;
 mod drain;
-mod numbered;
+pub(crate) mod numbered;
 mod session;
 pub mod stacks;
-mod tasks;
-mod tracing;
+pub(crate) mod tasks;
+pub(crate) mod tracing;
 
 use crate::sample::Sampler;
 use crate::{Error, cgroup, clock, tracefs};
-pub(crate) use command::Signals;
+pub use command::Signals;
 pub use command::ignored;
 pub(crate) use session::{Samples, Session, Ways};
 pub use tracing::buffer_size;
