@@ -6,7 +6,7 @@ STATIC_TARGET = x86_64-unknown-linux-gnu
 
 .PHONY: demo test compile test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
   fidelity-refresh fidelity-again lab-again verdicts-again fleet-again inject kills fuzz reference web web-again \
-  flight-again
+  flight-again top-cost
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -62,6 +62,11 @@ inject: setup
 # Recorders are killed and hung up on at random moments; `make test` does a few.
 kills:
 	MMTWIN_KILLS=100 MMTWIN_HANGUPS=50 $(CARGO) test --package mmtwin-cli --test kills -- --nocapture
+
+# The share of a CPU that `mmtwin top` takes, without and with 1,000 idle cgroups: a minute each.
+top-cost: build
+	MMTWIN_BINARY=$(CURDIR)/$(BIN) tools/with-tracefs.sh $(CARGO) test --package mmtwin-cli --test cli top_cost -- \
+	  --ignored --nocapture
 
 # Without the lab its tests say that they are skipped.
 setup:

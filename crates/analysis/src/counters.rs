@@ -271,7 +271,7 @@ pub fn is_gauge(source: &str, name: &str) -> bool {
 }
 
 /// What the kernel appends to a counter's name for each zone.
-fn is_zone(suffix: &str) -> bool {
+pub(crate) fn is_zone(suffix: &str) -> bool {
     matches!(suffix, "_dma" | "_dma32" | "_normal" | "_high" | "_movable" | "_device")
 }
 

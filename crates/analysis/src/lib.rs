@@ -16,6 +16,7 @@ pub mod findings;
 pub mod histogram;
 pub mod index;
 pub mod invariants;
+pub mod live;
 pub mod losses;
 pub mod numa;
 pub mod oom;

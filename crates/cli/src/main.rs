@@ -39,6 +39,7 @@ fn main() {
         Verb::Record(arguments) => verbs::record::run(arguments),
         Verb::Snap(arguments) => verbs::snap::run(arguments),
         Verb::Report(arguments) => verbs::report::run(arguments),
+        Verb::Top(arguments) => verbs::top::run(&arguments),
         Verb::Compare(arguments) => verbs::compare::run(arguments),
         Verb::Script(arguments) => verbs::script::run(arguments),
         Verb::Convert(arguments) => verbs::convert::run(arguments),

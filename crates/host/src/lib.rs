@@ -21,6 +21,7 @@ pub mod record;
 pub mod restore;
 pub mod sample;
 mod shuffle;
+pub mod top;
 pub mod tracefs;
 pub mod workload;
 

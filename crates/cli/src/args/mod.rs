@@ -1,12 +1,14 @@
 //! The command line: help, man pages and completions are generated from these definitions.
 
 mod flight;
+mod live;
 mod measure;
 mod quantity;
 mod read;
 mod simulate;
 
 pub use flight::*;
+pub use live::*;
 pub use measure::*;
 pub use read::*;
 pub use simulate::*;
@@ -19,6 +21,7 @@ use std::path::PathBuf;
 #[command(name = "mmtwin", version = env!("MMTWIN_VERSION"), propagate_version = true, max_term_width = 110)]
 #[command(after_help = "\
 Examples:
+  mmtwin top                        who waits for memory on this machine now, and why
   mmtwin record -- ./app            record this machine while ./app runs
   mmtwin report mmtwin.mmt          findings and tables of a recording
   mmtwin report trace.dat.xz        the same for a trace of another tool or kernel
@@ -58,6 +61,8 @@ pub enum Verb {
     Snap(Snap),
     /// Report findings and statistics of recordings and traces
     Report(Report),
+    /// Show live who waits for memory on this machine, and for what
+    Top(Top),
     /// Compare inputs side by side, baseline first
     Compare(Compare),
     /// Print events as the kernel prints them

@@ -22,6 +22,7 @@ pub mod scenario;
 pub mod script;
 pub mod scrub;
 pub mod snap;
+pub mod top;
 
 use crate::args::{Format, Printing};
 use crate::{Failure, say, status, terminal};

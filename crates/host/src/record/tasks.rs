@@ -116,7 +116,7 @@ impl Tasks {
 }
 
 /// Names of lost tasks in a text of lines `PID COMM`. Those that are named are no longer in `gone`.
-fn named(saved: &str, gone: &mut BTreeSet<i32>, at: u64) -> Vec<TaskLine> {
+pub(crate) fn named(saved: &str, gone: &mut BTreeSet<i32>, at: u64) -> Vec<TaskLine> {
     let line = |l: &str| {
         let (pid, comm) = l.split_once(' ')?;
         let pid = pid.parse().ok()?;
@@ -125,7 +125,8 @@ fn named(saved: &str, gone: &mut BTreeSet<i32>, at: u64) -> Vec<TaskLine> {
     saved.lines().filter_map(line).collect()
 }
 
-fn in_proc(pid: i32, at: u64) -> Option<TaskLine> {
+/// Name, thread group and cgroup of a task that runs at `at`; `None` if it is gone.
+pub(crate) fn in_proc(pid: i32, at: u64) -> Option<TaskLine> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
     let (comm, tgid) = parse_status(&String::from_utf8_lossy(&status))?;
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();

@@ -142,13 +142,13 @@ impl Tracer {
 }
 
 /// Size of a sub-buffer: of the instance (6.8 and later), or the page that `header_page` describes.
-fn sub_buffer(instance: &Instance, header: &str) -> u64 {
+pub(crate) fn sub_buffer(instance: &Instance, header: &str) -> u64 {
     let own = instance.get("buffer_subbuf_size_kb").ok().and_then(|t| t.trim().parse::<u64>().ok());
     own.map(|kb| kb * 1024).or(described_size(header).map(|size| size as u64)).unwrap_or(4096)
 }
 
 /// CPUs that have a buffer, ascending.
-fn cpus(instance: &Path) -> Result<Vec<u32>, Error> {
+pub(crate) fn cpus(instance: &Path) -> Result<Vec<u32>, Error> {
     let path = instance.join("per_cpu");
     let fail = |e| Error::io(name(&path), e);
     let mut cpus = Vec::new();
@@ -223,7 +223,7 @@ pub fn functions() -> Option<String> {
 
 /// The text of a header file. The kernel gives it with the first read only, whatever fits; the standard library's
 /// first read is a small one.
-fn header(path: &Path) -> Result<String, Error> {
+pub(crate) fn header(path: &Path) -> Result<String, Error> {
     let mut text = vec![0; 16 << 10];
     let read = File::open(path).and_then(|mut file| file.read(&mut text));
     text.truncate(read.map_err(|e| Error::io(name(path), e))?);
