@@ -155,9 +155,6 @@ pub enum Error {
         /// Room in bytes.
         room: u64,
     },
-    /// The output is there already.
-    #[error("{0} exists and is not overwritten")]
-    Exists(PathBuf),
     /// The caller has cancelled.
     #[error("interrupted")]
     Interrupted,

@@ -106,7 +106,7 @@ pub fn run(
 
 fn one(lab: &Lab, job: &Job<'_>, stop: &AtomicBool, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
     if job.output.exists() {
-        return Err(Error::Exists(job.output.into()));
+        output::Folder::check(job.output, job.force, output::Kind::Recording)?;
     }
     if job.mode == Mode::Exact && lab.qemu.major() < EXACT_NEEDS {
         return Err(Error::OldQemu { found: lab.qemu.version.clone(), needed: EXACT_NEEDS });

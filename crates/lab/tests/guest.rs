@@ -204,9 +204,22 @@ fn impossible_runs_are_refused_before_they_start() {
     assert!(matches!(&other, Error::Refused(all) if all[0].key == "kernel.release"), "{other}");
     let huge = refuse(&scenario("[machine]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"900 TiB\"", "6.1", ""));
     assert!(matches!(huge, Error::HostMemory { .. }), "{huge}");
-    std::fs::create_dir(bench.path("rec")).expect("directory");
+    std::fs::write(bench.path("rec"), "another's").expect("file");
     let there = refuse(&scenario(ONE_NODE, "6.1", ""));
-    assert!(matches!(there, Error::Exists(_)), "{there}");
+    assert!(matches!(there, Error::Output(_)), "{there}");
+}
+
+#[test]
+fn a_recording_is_replaced_only_with_force() {
+    let Some(bench) = Bench::new("6.1", Mode::Smp) else { return };
+    let (scenario, script, output) = (scenario(ONE_NODE, "6.1", ""), bench.path("agent"), bench.path("rec"));
+    std::fs::write(&script, LISTING).expect("script");
+    std::fs::create_dir(&output).expect("directory");
+    // What an unfinished recording has.
+    std::fs::write(output.join("mmtwin.recording"), "").expect("marker");
+    let job = Job { force: true, ..bench.guest.job(&scenario, &script, &output) };
+    run(&bench.guest.lab, &job, &AtomicBool::new(false), &mut |_| ()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(bench.path("rec/lab.json").exists());
 }
 
 #[test]
