@@ -14,7 +14,7 @@ pub const FLIGHT_DIRECTORY: &str = "mmtwin.flight";
 #[command(next_help_heading = "Flight recorder")]
 pub struct Flight {
     /// Keep the last SIZE (256M, 1G) of events and counters in a directory (-o, default mmtwin.flight) until Ctrl-C, and
-    /// write recordings of it to DIR/dumps. A directory that another flight left is used further
+    /// write recordings of them to DIR/dumps. A directory that an earlier recorder left is continued
     #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with_all = [
         "command", "max_size", "max_lost", "compress", "force", "arguments", "private",
     ])]

@@ -1,7 +1,7 @@
 //! What segments are read with: formats, manifest, `run.json`, in the form of a recording.
 //!
 //! Each start of a recorder writes a head. If it says the same as the one before (same boot, same events, same formats)
-//! that one is used further, so that a recording can reach back over the restart.
+//! that one is used again, so that a recording can reach back over the restart.
 
 use super::directory::Directory;
 use crate::Error;
