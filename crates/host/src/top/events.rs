@@ -79,7 +79,10 @@ impl Events {
     /// # Errors
     /// In words, with what would help.
     pub fn open() -> Result<Events, String> {
-        let tracefs = tracefs::open().map_err(|obstacle| format!("{}; {}", obstacle.what, obstacle.fix))?;
+        let tracefs = tracefs::open().map_err(|obstacle| {
+            let fix = if rustix::process::geteuid().is_root() { &obstacle.fix } else { "sudo mmtwin top" };
+            format!("{}; {fix}", obstacle.what)
+        })?;
         Events::create(tracefs).map_err(|error| error.to_string())
     }
 

@@ -203,9 +203,9 @@ impl Model {
     }
 
     /// Position of the chosen row of a table among its rows; the first one if it is not there.
-    pub fn position(&self, of: Focus, keys: &[String]) -> usize {
+    pub fn position(&self, of: Focus, mut keys: impl Iterator<Item = impl ToString>) -> usize {
         let chosen = self.chosen[of as usize].as_ref();
-        chosen.and_then(|chosen| keys.iter().position(|key| key == chosen)).unwrap_or(0)
+        chosen.and_then(|chosen| keys.position(|key| key.to_string() == *chosen)).unwrap_or(0)
     }
 
     fn fits(&self, names: &[&str]) -> bool {

@@ -56,7 +56,10 @@ impl Screen {
         if let Some(mut terminal) = self.terminal.take() {
             // The cursor first: it was hidden on this screen. A terminal that is gone needs nothing.
             let _ = terminal.show_cursor();
-            let _ = ratatui::try_restore();
+            // The hook has done it in a panic; again it would put the cursor above the message.
+            if !std::thread::panicking() {
+                let _ = ratatui::try_restore();
+            }
         }
     }
 }

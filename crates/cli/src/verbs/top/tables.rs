@@ -3,7 +3,7 @@
 use super::model::{Focus, Model};
 use super::text;
 use super::view::{Canvas, Tone};
-use mmtwin_analysis::live::{Cgroup, Node, Process, Waited};
+use mmtwin_analysis::live::{Cgroup, Process, Waited};
 use ratatui::layout::Rect;
 
 /// Fewest columns of a name.
@@ -15,9 +15,11 @@ pub const WIDE: usize = 118;
 type Column = (&'static str, usize);
 
 /// A table to be drawn.
-struct Table {
-    columns: Vec<Column>,
-    rows: Vec<(Vec<String>, Tone)>,
+struct Table<'a> {
+    columns: &'a [Column],
+    count: usize,
+    /// Cells of a row; asked for those that are on the screen.
+    row: &'a dyn Fn(usize) -> (Vec<String>, Tone),
     chosen: Option<usize>,
     /// What stands in the place of no rows.
     none: String,
@@ -36,7 +38,9 @@ pub fn nodes(model: &Model, canvas: &mut Canvas<'_>, area: Rect) {
         ("local", 6),
         ("misses/s", 8),
     ];
-    let row = |node: &Node| {
+    let nodes = &model.snapshot.nodes;
+    let row = |i: usize| {
+        let node = &nodes[i];
         let cells = vec![
             format!("node {}", node.id),
             node.free.map_or(text::UNKNOWN.into(), |pages| text::pages(Some(pages as f64))),
@@ -50,17 +54,12 @@ pub fn nodes(model: &Model, canvas: &mut Canvas<'_>, area: Rect) {
         ];
         (cells, Tone::of(node.awake))
     };
-    let rows = model.snapshot.nodes.iter().map(row).collect();
-    draw(
-        &Table { columns: columns.into(), rows, chosen: None, none: "no counters of nodes".into() },
-        canvas,
-        area,
-        false,
-    );
+    let none = "no counters of nodes".to_string();
+    draw(&Table { columns: &columns, count: nodes.len(), row: &row, chosen: None, none }, canvas, area, false);
 }
 
-/// Draws cgroups.
-pub fn cgroups(model: &Model, canvas: &mut Canvas<'_>, area: Rect) {
+/// Draws cgroups, those that fit.
+pub fn cgroups(model: &Model, rows: &[&Cgroup], canvas: &mut Canvas<'_>, area: Rect) {
     let columns = [
         ("CGROUP", 0),
         ("PSI some", 8),
@@ -71,7 +70,8 @@ pub fn cgroups(model: &Model, canvas: &mut Canvas<'_>, area: Rect) {
         ("hits/s", 6),
         ("refaults/s", 10),
     ];
-    let row = |row: &&Cgroup| {
+    let row = |i: usize| {
+        let row = rows[i];
         let cells = vec![
             row.key.clone(),
             text::percent(row.some),
@@ -84,18 +84,14 @@ pub fn cgroups(model: &Model, canvas: &mut Canvas<'_>, area: Rect) {
         ];
         (cells, Tone::of(row.some.or(row.waited)))
     };
-    let rows = model.cgroups();
-    let table = Table {
-        columns: columns.into(),
-        rows: rows.iter().map(row).collect(),
-        chosen: Some(chosen(model, Focus::Cgroups)),
-        none: none(model, "no memory cgroups"),
-    };
+    let chosen = Some(model.position(Focus::Cgroups, rows.iter().map(|row| &row.key)));
+    let none = none(model, "no memory cgroups");
+    let table = Table { columns: &columns, count: rows.len(), row: &row, chosen, none };
     draw(&table, canvas, area, model.focus == Focus::Cgroups);
 }
 
-/// Draws processes.
-pub fn processes(model: &Model, canvas: &mut Canvas<'_>, area: Rect) {
+/// Draws processes, those that fit.
+pub fn processes(model: &Model, rows: &[&Process], canvas: &mut Canvas<'_>, area: Rect) {
     let wide = usize::from(area.width) >= WIDE;
     let mut columns: Vec<Column> = vec![("PID", 7), ("PROCESS", 0), ("waited", 6), ("for", 14)];
     if wide {
@@ -106,7 +102,8 @@ pub fn processes(model: &Model, canvas: &mut Canvas<'_>, area: Rect) {
         columns.push(("cgroup", 24));
     }
     let seconds = model.snapshot.seconds;
-    let row = |row: &&Process| {
+    let row = |i: usize| {
+        let row = rows[i];
         let known = |value: fn(&Waited) -> Option<String>| {
             row.waited.as_ref().map_or(text::UNKNOWN.into(), |waited| value(waited).unwrap_or("-".into()))
         };
@@ -128,18 +125,9 @@ pub fn processes(model: &Model, canvas: &mut Canvas<'_>, area: Rect) {
         }
         (cells, Tone::of(row.share))
     };
-    let rows = model.processes();
-    let table = Table {
-        columns,
-        rows: rows.iter().map(row).collect(),
-        chosen: Some(chosen(model, Focus::Processes)),
-        none: none(model, "no processes"),
-    };
+    let chosen = Some(model.position(Focus::Processes, rows.iter().map(|row| row.pid)));
+    let table = Table { columns: &columns, count: rows.len(), row: &row, chosen, none: none(model, "no processes") };
     draw(&table, canvas, area, model.focus == Focus::Processes);
-}
-
-fn chosen(model: &Model, of: Focus) -> usize {
-    model.position(of, &model.keys(of))
 }
 
 fn none(model: &Model, nothing: &str) -> String {
@@ -154,7 +142,7 @@ fn is_text(head: &str) -> bool {
     ["KSWAPD", "CGROUP", "PROCESS", "for", "cgroup"].contains(&head)
 }
 
-fn draw(table: &Table, canvas: &mut Canvas<'_>, area: Rect, has_focus: bool) {
+fn draw(table: &Table<'_>, canvas: &mut Canvas<'_>, area: Rect, has_focus: bool) {
     if area.height == 0 {
         return;
     }
@@ -173,13 +161,14 @@ fn draw(table: &Table, canvas: &mut Canvas<'_>, area: Rect, has_focus: bool) {
     let tone = if has_focus { Tone::HeadFocused } else { Tone::Head };
     canvas.line(area, 0, &line(&mut table.columns.iter().map(|(head, _)| *head)), tone);
     let height = usize::from(area.height) - 1;
-    if table.rows.is_empty() && height > 0 {
+    if table.count == 0 && height > 0 {
         return canvas.line(area, 1, &table.none, Tone::Faint);
     }
     // The chosen row is on the screen.
     let first = table.chosen.map_or(0, |chosen| (chosen + 1).saturating_sub(height));
-    for (i, (cells, tone)) in table.rows.iter().enumerate().skip(first).take(height) {
-        let tone = if has_focus && table.chosen == Some(i) { Tone::Chosen } else { *tone };
+    for i in (first..table.count).take(height) {
+        let (cells, tone) = (table.row)(i);
+        let tone = if has_focus && table.chosen == Some(i) { Tone::Chosen } else { tone };
         canvas.line(area, i - first + 1, &line(&mut cells.iter().map(String::as_str)), tone);
     }
 }

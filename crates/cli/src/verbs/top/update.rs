@@ -82,13 +82,13 @@ fn moved(model: &mut Model, by: isize) {
         return;
     }
     let keys = model.keys(model.focus);
-    let position = model.position(model.focus, &keys).saturating_add_signed(by).min(keys.len().saturating_sub(1));
+    let position = model.position(model.focus, keys.iter()).saturating_add_signed(by).min(keys.len().saturating_sub(1));
     model.chosen[model.focus as usize] = keys.into_iter().nth(position);
 }
 
 fn open(model: &mut Model) -> Action {
     let keys = model.keys(model.focus);
-    let position = model.position(model.focus, &keys);
+    let position = model.position(model.focus, keys.iter());
     let Some(key) = keys.into_iter().nth(position) else { return Action::Draw };
     let (title, opened) = match (model.focus, key.parse()) {
         (Focus::Processes, Ok(pid)) => {

@@ -15,6 +15,8 @@ const LABEL: usize = 11;
 const NOTE: usize = 22;
 /// From so many columns on, two tables are beside each other.
 const SIDE_BY_SIDE: u16 = 160;
+/// Columns of the table of nodes at most: its names are short.
+const NODES: u16 = 90;
 /// Shares, in percent, from which a row is marked, and marked more.
 const MARKED: [f64; 2] = [10.0, 30.0];
 
@@ -130,7 +132,7 @@ fn title(model: &Model, width: usize) -> String {
 
 fn footer(model: &Model, width: usize) -> String {
     if model.typing.is_some() {
-        return format!("filter: {}_  Enter keep  Esc as before", model.filter);
+        return format!("filter: {}_  Enter apply  Esc cancel", model.filter);
     }
     if let Some(message) = &model.message {
         return message.clone();
@@ -166,18 +168,21 @@ fn overview(model: &Model, canvas: &mut Canvas<'_>, area: Rect) {
         width,
         height: height.min(rows.saturating_sub(from)) as u16,
     };
-    tables::nodes(model, canvas, part(at, nodes, area.x, area.width));
+    tables::nodes(model, canvas, part(at, nodes, area.x, area.width.min(NODES)));
     at += nodes;
     let left = rows.saturating_sub(at);
+    let (cgroups, processes) = (model.cgroups(), model.processes());
     if area.width >= SIDE_BY_SIDE {
         let half = area.width / 2 - 1;
-        tables::cgroups(model, canvas, part(at, left, area.x, half));
-        tables::processes(model, canvas, part(at, left, area.x + half + 2, area.width - half - 2));
+        tables::cgroups(model, &cgroups, canvas, part(at, left, area.x, half));
+        tables::processes(model, &processes, canvas, part(at, left, area.x + half + 2, area.width - half - 2));
     } else {
-        // The table that keys move in has the odd row.
-        let upper = if model.focus == Focus::Cgroups { left.div_ceil(2) } else { left / 2 };
-        tables::cgroups(model, canvas, part(at, upper, area.x, area.width));
-        tables::processes(model, canvas, part(at + upper, left - upper, area.x, area.width));
+        // The table that keys move in has the odd row, and each has what the other does not need.
+        let half = if model.focus == Focus::Cgroups { left.div_ceil(2) } else { left / 2 };
+        let needed = |rows: usize| rows.max(1) + 1;
+        let upper = half.max(left.saturating_sub(needed(processes.len()))).min(needed(cgroups.len())).max(left.min(2));
+        tables::cgroups(model, &cgroups, canvas, part(at, upper, area.x, area.width));
+        tables::processes(model, &processes, canvas, part(at + upper, left - upper, area.x, area.width));
     }
 }
 
