@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 
 /// Most parts of the time.
 const PARTS: usize = 64;
-/// How many are kept of each.
-const OF_EACH: usize = 32;
 
 /// What happened at a time.
 pub trait Happened {
@@ -36,6 +34,8 @@ impl Happened for Wait {
 /// The largest by time.
 #[derive(Clone, Debug)]
 pub struct Largest<T> {
+    /// How many are kept of each part.
+    most: usize,
     /// Parts are `1 << shift` nanoseconds long.
     shift: u32,
     parts: BTreeMap<u64, Part<T>>,
@@ -50,18 +50,17 @@ struct Part<T> {
     least: u64,
 }
 
-impl<T> Default for Largest<T> {
-    fn default() -> Self {
-        Largest { shift: 0, parts: BTreeMap::new(), count: 0 }
-    }
-}
-
 /// A total order, so that what is kept does not depend on the order in which it came.
 fn rank(of: &impl Happened) -> (Reverse<u64>, u64, i32) {
     (Reverse(of.size()), of.from(), of.pid())
 }
 
 impl<T: Happened> Largest<T> {
+    /// Keeps so many of each of at most 64 parts of the time.
+    pub fn new(most: usize) -> Largest<T> {
+        Largest { most: most.max(1), shift: 0, parts: BTreeMap::new(), count: 0 }
+    }
+
     /// Takes what happened.
     pub fn add(&mut self, item: T) {
         self.count += 1;
@@ -70,8 +69,8 @@ impl<T: Happened> Largest<T> {
             return;
         }
         part.kept.push(item);
-        if part.kept.len() >= 2 * OF_EACH {
-            part.cut();
+        if part.kept.len() >= 2 * self.most {
+            part.cut(self.most);
         }
         while self.parts.len() > PARTS {
             self.shift += 1;
@@ -79,7 +78,7 @@ impl<T: Happened> Largest<T> {
             for (number, part) in std::mem::take(&mut self.parts) {
                 joined.entry(number >> 1).or_default().kept.extend(part.kept);
             }
-            joined.values_mut().for_each(Part::cut);
+            joined.values_mut().for_each(|part| part.cut(self.most));
             self.parts = joined;
         }
     }
@@ -90,7 +89,7 @@ impl<T: Happened> Largest<T> {
         for part in self.parts.values() {
             let mut part: Vec<&T> = part.kept.iter().collect();
             part.sort_by_key(|item| rank(*item));
-            all.extend(part.into_iter().take(OF_EACH));
+            all.extend(part.into_iter().take(self.most));
         }
         all.sort_by_key(|item| (item.from(), item.pid()));
         all
@@ -105,10 +104,10 @@ impl<T> Default for Part<T> {
 
 impl<T: Happened> Part<T> {
     /// Keeps the largest.
-    fn cut(&mut self) {
+    fn cut(&mut self, most: usize) {
         self.kept.sort_by_key(rank);
-        self.kept.truncate(OF_EACH);
-        self.least = self.kept.get(OF_EACH - 1).map_or(0, T::size);
+        self.kept.truncate(most);
+        self.least = self.kept.get(most - 1).map_or(0, T::size);
     }
 }
 
@@ -116,6 +115,8 @@ impl<T: Happened> Part<T> {
 mod tests {
     use super::*;
     use crate::explain::waiting::Cause;
+
+    const OF_EACH: usize = 32;
 
     fn wait(from: u64, length: u64) -> Wait {
         Wait {
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn every_part_of_the_time_keeps_its_largest() {
-        let mut largest = Largest::default();
+        let mut largest = Largest::new(OF_EACH);
         for i in 0..100_000u64 {
             largest.add(wait(i * 1_000_000, 1 + i % 1000));
         }

@@ -25,6 +25,8 @@ pub use samples::{Group, Samples};
 /// Most bins of sums over time, and of latencies over time.
 const BINS: usize = 2048;
 const HEAT: usize = 256;
+/// Waits kept of each part of the time.
+const WAITS: usize = 32;
 /// Nodes whose kswapd is told apart.
 const NODES: i32 = 64;
 
@@ -70,7 +72,7 @@ impl Default for Series {
             purged: bins(),
             migrated: bins(),
             moved: bins(),
-            waits: Largest::default(),
+            waits: Largest::new(WAITS),
             moments: Moments::default(),
             purge_peak: None,
             tracker: Tracker::default(),

@@ -75,10 +75,19 @@ impl Happened for Moment {
     }
 }
 
+/// Moments of each [`What`] that are kept of each part of the time.
+const OF_EACH: usize = 8;
+
 /// The largest of each [`What`]: only those of one can be compared.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Moments {
     kinds: [Largest<Moment>; 5],
+}
+
+impl Default for Moments {
+    fn default() -> Moments {
+        Moments { kinds: std::array::from_fn(|_| Largest::new(OF_EACH)) }
+    }
 }
 
 impl Moments {

@@ -94,6 +94,9 @@ fn a_browser_draws_what_the_file_has() {
     let [host, lab] = [host, lab].map(|path| path.to_str().unwrap());
     ok(["compare", host, lab, "--format", "html", "-o", page.to_str().unwrap()]);
     check(&mut browser, &page);
+    let differ = data(&page, "page")["differences"]["rows"].as_array().unwrap().len();
+    assert!(differ > 0);
+    assert_eq!(browser.value("Number(document.querySelector('[data-table=differences]').dataset.rows)"), differ);
     hostile(&mut browser, scratch.path());
     looks(&mut browser, &at("host.html"));
     assert_eq!(browser.errors, [] as [Value; 0]);

@@ -17,6 +17,7 @@ use crate::compare::{Comparison, JoinedBody};
 use crate::format::{self, Format, Style};
 use crate::model::Body;
 use crate::screen::Subject;
+use crate::side_by_side::{Differences, differences};
 use mmtwin_analysis::series::Series;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -54,6 +55,8 @@ struct Page<'a> {
     version: &'static str,
     licences: &'static str,
     runs: Vec<run::RunData>,
+    /// Of a comparison.
+    differences: Option<Differences>,
 }
 
 /// Writes the page of a report, of one run, or of a comparison. Lines are thinned until it has about [`LARGEST`] bytes.
@@ -66,7 +69,8 @@ pub fn write(title: &str, mut runs: Vec<Run<'_>>, comparison: &Comparison, out: 
     let mut page = Vec::new();
     for most in BLOCKS {
         let data = runs.iter_mut().map(|run| run::data(run, most)).collect();
-        page = json(&Page { title, version: env!("CARGO_PKG_VERSION"), licences: LICENCES, runs: data })?;
+        let (version, differences) = (env!("CARGO_PKG_VERSION"), differences(comparison));
+        page = json(&Page { title, version, licences: LICENCES, runs: data, differences })?;
         if page.len() <= room {
             break;
         }

@@ -76,7 +76,7 @@ fn incomplete(comparison: &Comparison) -> Option<String> {
 }
 
 /// What the number of runs allows to say.
-fn claim(comparison: &Comparison) -> Option<String> {
+pub(super) fn claim(comparison: &Comparison) -> Option<String> {
     let runs = |column: usize| comparison.inputs.iter().filter(|input| input.column == column).count();
     let columns = comparison.columns.len();
     if columns < 2 {

@@ -6,6 +6,7 @@
 
 mod change;
 mod choose;
+mod differences;
 mod findings;
 mod header;
 mod next;
@@ -18,6 +19,7 @@ use crate::people::tells;
 use crate::screen::{LINES, Line, NARROWEST, WIDEST};
 
 pub use change::figure;
+pub(crate) use differences::{Differences, differences};
 
 /// What a screen is about.
 #[derive(Clone, Copy, Debug)]

@@ -69,6 +69,12 @@ fn several_runs_have_intervals_and_stars() {
     let text = screen(&compare(vec![("a".into(), runs(1000.0)), ("b".into(), runs(1100.0))]));
     assert!(text.contains("Better: 1, significantly\n"), "{text}");
     assert!(text.contains("p/work: accesses/s  1,002/s  1,102/s  +9.98 %* [+9.68, +10.3]"), "{text}");
+    let comparison = compare(vec![("a".into(), runs(1000.0)), ("b".into(), runs(1100.0))]);
+    let data = serde_json::to_value(differences(&comparison)).unwrap();
+    let (first, change) = (&data["rows"][0], &data["rows"][0]["changes"][0]);
+    assert_eq!((first["label"].as_str(), first["figures"][1].as_str()), (Some("p/work: accesses/s"), Some("1,102/s")));
+    assert_eq!((change["state"].as_str(), change["significant"].as_bool()), (Some("better"), Some(true)));
+    assert_eq!((change["change"].as_str(), change["interval"].as_str()), (Some("+9.98 %"), Some("[+9.68, +10.3]")));
     let few = |from: f64| (0..3).map(|i| report("r", from + f64::from(i), 1.0, &[])).collect::<Vec<_>>();
     let text = screen(&compare(vec![("a".into(), few(1000.0)), ("b".into(), few(1100.0))]));
     assert!(text.contains("3 and 3 runs: too few for any figure here to be significant; 4 of each"), "{text}");

@@ -141,7 +141,7 @@ function draw({ chart, lines }: Joined, into: HTMLElement, marks: Mark[], goTo: 
       y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), (high ?? 0) > 0 ? (high ?? 0) * 1.05 : 1] },
     },
     axes: [
-      { ...axis, values: (_plot, ticks) => ticks.map((t) => moment(t, (ticks[1] ?? 1) - (ticks[0] ?? 0))) },
+      { ...axis, size: 30, values: (_plot, ticks) => ticks.map((t) => moment(t, (ticks[1] ?? 1) - (ticks[0] ?? 0))) },
       { ...axis, size: 80, ...(chart.unit.startsWith("B") ? { incrs: BINARY } : {}), values: (_plot, ticks) => ticks.map((y) => value(y, chart.unit)) },
     ],
     series: [{ label: "time", value: (_plot, x) => (x == null ? "" : moment(x, 0.001)) }, ...series],

@@ -49,7 +49,7 @@ export function show(report: Report, page: Page, into: HTMLElement, goTo: (mark:
     return el(
       "li",
       { class: level, "data-finding": finding.key },
-      el("p", { class: "sentence" }, several ? `${input?.name ?? ""}: ` : "", finding.sentence, " ", ...buttons),
+      el("p", { class: "sentence" }, several ? `${run?.name ?? ""}: ` : "", finding.sentence, " ", ...buttons),
       ...cost(finding).map((words) => el("p", {}, words)),
       finding.detail && el("p", {}, finding.detail),
       line("fix", finding.fix),

@@ -2,6 +2,7 @@
 
 import * as around from "./around";
 import * as charts from "./charts";
+import * as differences from "./differences";
 import { data, el, plain } from "./dom";
 import * as findings from "./findings";
 import * as flame from "./flame";
@@ -10,7 +11,7 @@ import * as tables from "./tables";
 import * as theme from "./theme";
 import type { Page, Report } from "./types";
 import * as view from "./view";
-import { moment } from "./words";
+import { moment, shortNames } from "./words";
 
 function section(id: string, title: string): HTMLElement {
   return el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title));
@@ -18,6 +19,11 @@ function section(id: string, title: string): HTMLElement {
 
 function start(): void {
   const page = plain<Page>("page");
+  // A page of one run has no use for its name.
+  if (page.runs.length > 1) {
+    const names = shortNames(page.runs.map((run) => run.name));
+    page.runs.forEach((run, number) => (run.name = names[number] ?? run.name));
+  }
   const report = data<Report>("report");
   const { runs } = page;
   const several = runs.length > 1;
@@ -63,6 +69,10 @@ function start(): void {
   const verdict = section("verdict", "Verdict");
   findings.show(report, page, verdict, (mark) => goTo(mark.at));
   main.append(verdict);
+
+  const differ = section("differences", "Differences");
+  differences.show(page, runs.map((run) => run.name), differ);
+  if (differ.childElementCount > 1) main.append(differ);
 
   const time = section("time", "Over time");
   main.append(time);

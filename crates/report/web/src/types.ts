@@ -73,11 +73,21 @@ export interface Run {
   flame: { unit: "ns" | "times"; root: Frame } | null;
 }
 
+export interface Difference {
+  label: string;
+  /** Of each column; the figures are the same with three digits and a unit. */
+  values: (number | null)[];
+  figures: string[];
+  /** Of each column behind the first. */
+  changes: { state: string; significant: boolean; change: string; interval: string }[];
+}
+
 export interface Page {
   title: string;
   version: string;
   licences: string;
   runs: Run[];
+  differences: { claim: string | null; rows: Difference[]; equal: number; unknown: number } | null;
 }
 
 export type Cell = number | bigint | string | null;

@@ -64,5 +64,11 @@ export function moment(seconds: number, step: number): string {
   return `${seconds.toFixed(digits)} s`;
 }
 
-export const counted = (count: number, what: string): string =>
-  `${count.toLocaleString("en-US")} ${what}${count === 1 ? "" : "s"}`;
+export const counted = (count: number, one: string, more = `${one}s`): string =>
+  `${count.toLocaleString("en-US")} ${count === 1 ? one : more}`;
+
+/** Names of files without directories and endings, if they still differ. */
+export function shortNames(names: string[]): string[] {
+  const short = names.map((name) => name.replace(/.*\//, "").replace(/(\.(tar|mmt|dat|txt|gz|zst|xz|bz2))+$/, ""));
+  return short.every((name) => name) && new Set(short).size === names.length ? short : names;
+}
