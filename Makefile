@@ -5,7 +5,7 @@ BIN = target/release/mmtwin
 STATIC_TARGET = x86_64-unknown-linux-gnu
 
 .PHONY: demo test compile test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
-  fidelity-refresh fidelity-again lab-again verdicts-again fleet-again inject kills fuzz reference
+  fidelity-refresh fidelity-again lab-again verdicts-again fleet-again exports-again scrapes inject kills fuzz reference
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -97,6 +97,15 @@ verdicts-again:
 fleet-again:
 	$(CARGO) build --release --quiet --bin mmtwin
 	MMTWIN_BIN=$(CURDIR)/target/release/mmtwin $(CARGO) test --package mmtwin-cli --test cli a_thousand_recordings -- --ignored --nocapture
+
+# What is exported, read with the Python packages of those who defined the formats; these are put into target/python.
+exports-again:
+	tools/python.sh
+	$(CARGO) test --package mmtwin-cli --test cli -- --ignored --nocapture reads_what_is_written
+
+# A thousand scrapes of 5,000 series: the memory of the endpoint does not grow.
+scrapes:
+	$(CARGO) test --package mmtwin-cli --bin mmtwin -- --ignored --nocapture a_thousand_scrapes
 
 # Every cell judged again, and a run of each again in the lab: some 15 s each. `make test` judges a third and runs one.
 fidelity-again: setup

@@ -118,6 +118,56 @@ pub struct Printing {
     pub format: Format,
 }
 
+/// How to print a report or a comparison.
+#[derive(Args, Debug, Clone)]
+pub struct ReportPrinting {
+    /// Print only these tables
+    #[arg(short, long = "table", value_name = "NAME", value_delimiter = ',')]
+    pub tables: Vec<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    pub format: ReportFormat,
+}
+
+impl ReportPrinting {
+    /// The same for text; `None`: it is none.
+    pub fn text(&self) -> Option<Printing> {
+        let format = match self.format {
+            ReportFormat::Table => Format::Table,
+            ReportFormat::Json => Format::Json,
+            ReportFormat::Csv => Format::Csv,
+            ReportFormat::Arrow | ReportFormat::Parquet => return None,
+        };
+        Some(Printing { tables: self.tables.clone(), format })
+    }
+}
+
+/// Output formats of a report or a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// Aligned text
+    Table,
+    /// JSON, schema_version 2
+    Json,
+    /// CSV, one block per table
+    Csv,
+    /// A directory of Arrow IPC files, one per table: with -o DIR
+    Arrow,
+    /// A directory of Parquet files, one per table: with -o DIR
+    Parquet,
+}
+
+/// Where the output goes.
+#[derive(Args, Debug, Clone)]
+pub struct Output {
+    /// File, or directory of tables, to write instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace an existing file, or directory of tables
+    #[arg(short, long)]
+    pub force: bool,
+}
+
 /// How much text to print.
 #[derive(Args, Debug, Clone, Copy)]
 pub struct Amount {
@@ -163,6 +213,7 @@ Examples:
   mmtwin report trace.txt --counters before.vmstat,after.vmstat --format json
   mmtwin report trace.txt --style historic --table vmscan   as published
   mmtwin report mmtwin.mmt psi --keys           what --fail-on takes, of one topic
+  mmtwin report mmtwin.mmt --format parquet -o tables   a Parquet file for each table
   mmtwin report --fleet recordings/             one line for each, worst first
   trace-cmd report | mmtwin report -")]
 pub struct Report {
@@ -174,7 +225,10 @@ pub struct Report {
     pub reading: Reading,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub printing: Printing,
+    pub printing: ReportPrinting,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub output: Output,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub amount: Amount,
@@ -197,9 +251,6 @@ pub struct Report {
     /// With --fleet: also write a Parquet file with a row for each recording and finding
     #[arg(long, value_name = "FILE", requires = "fleet")]
     pub index: Option<PathBuf>,
-    /// Replace the file of --index
-    #[arg(short, long, requires = "index")]
-    pub force: bool,
     /// List the keys of all quantities, which --fail-on takes, with their units and which direction is better
     #[arg(long, conflicts_with_all = ["tables", "fail_on", "max_lost", "style"])]
     pub keys: bool,
@@ -227,6 +278,7 @@ Runs of one column are separated by commas; NAME= names a column:
   mmtwin compare vanilla=b1.mmt,b2.mmt,b3.mmt patched=n1.mmt,n2.mmt,n3.mmt
   mmtwin compare base.mmt new.mmt reclaim
   mmtwin compare base.mmt new.mmt --fail-on 'psi.memory.* worse > 5%'
+  mmtwin compare base.mmt new.mmt --format arrow -o tables   an Arrow file for each table
 
 `mmtwin report REC --keys` lists what --fail-on takes.")]
 pub struct Compare {
@@ -235,7 +287,10 @@ pub struct Compare {
     pub inputs: Vec<OsString>,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub printing: Printing,
+    pub printing: ReportPrinting,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub output: Output,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub amount: Amount,
@@ -313,13 +368,16 @@ pub struct Scrub {
 #[command(after_help = "\
 The name of OUT selects the format: .dat is trace.dat, .txt (also .gz, .zst)
 is ftrace text, a name ending in .parquet or / is a directory of Parquet files,
-one per event, .folded has the kernel stacks for programs that draw flame graphs.
+one per event, .folded has the kernel stacks for programs that draw flame graphs,
+.pftrace is a trace of Perfetto, .openmetrics has the counters for Prometheus.
 
 Examples:
   mmtwin convert mmtwin.mmt -o trace.dat                  opens in trace-cmd and KernelShark
   mmtwin convert trace.dat -o old.dat --dat-version 6
   mmtwin convert trace.txt -o events.parquet
-  mmtwin convert mmtwin.mmt -o waits.folded --weight waited   of record -g")]
+  mmtwin convert mmtwin.mmt -o waits.folded --weight waited   of record -g
+  mmtwin convert mmtwin.mmt -o mmtwin.pftrace             opens in ui.perfetto.dev
+  mmtwin convert mmtwin.mmt -o all.openmetrics --samples all   for promtool tsdb create-blocks-from")]
 pub struct Convert {
     /// Recording or trace; default: the newest recording here
     #[arg(value_name = "INPUT")]
@@ -339,6 +397,9 @@ pub struct Convert {
     /// What a line of folded stacks counts
     #[arg(long, value_enum, default_value_t = Weight::Count)]
     pub weight: Weight,
+    /// Which samples of the counters OpenMetrics text has
+    #[arg(long, value_enum, default_value_t = Samples::Last)]
+    pub samples: Samples,
     /// Replace an existing OUT
     #[arg(short, long)]
     pub force: bool,
@@ -358,6 +419,10 @@ pub enum Target {
     Parquet,
     /// Kernel stacks, one line each: `task;outermost;...;innermost;event N`
     Folded,
+    /// Trace of Perfetto (protobuf)
+    Perfetto,
+    /// Counters as OpenMetrics text, for Prometheus
+    Openmetrics,
 }
 
 /// What a line of folded stacks counts.
@@ -367,6 +432,15 @@ pub enum Weight {
     Count,
     /// Microseconds waited
     Waited,
+}
+
+/// Which samples of the counters are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Samples {
+    /// The last value of each, without a time
+    Last,
+    /// All, with their times
+    All,
 }
 
 /// Compression of a trace.dat.

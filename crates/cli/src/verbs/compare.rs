@@ -1,8 +1,8 @@
 //! `mmtwin compare`.
 
 use super::report::for_people;
-use super::{append, colour, reported};
-use crate::args::{Compare, Format};
+use super::{append, colour, reported, table_files};
+use crate::args::{Compare, Format, ReportPrinting};
 use crate::{Failure, reading, terminal};
 use mmtwin::{Analysed, running};
 use mmtwin_report::column::ColumnArgument;
@@ -12,6 +12,7 @@ use mmtwin_report::format;
 use mmtwin_report::side_by_side::{self, Subject};
 use mmtwin_report::topics;
 use mmtwin_trace::input::Options;
+use mmtwin_trace::output;
 use mmtwin_validate::fidelity;
 use std::ffi::OsString;
 use std::path::Path;
@@ -30,6 +31,7 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
         let name = topic.name;
         return Err(Failure::Usage(format!("topic {name} and --table: specify one of them (a file is ./{name})")));
     }
+    arguments.output.check(arguments.printing.format, false)?;
     let (mut names, mut sides) = (Vec::new(), Vec::new());
     for argument in inputs {
         let column = ColumnArgument::parse(argument, |name| Path::new(name).exists()).map_err(|e| usage(&e))?;
@@ -40,7 +42,19 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     let columns: Vec<_> = names.iter().map(String::as_str).zip(sides.iter().map(Vec::as_slice)).collect();
     let mut comparison = mmtwin::compare(&columns);
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
-    let people = arguments.printing.format == Format::Table && arguments.printing.tables.is_empty();
+    let Some(printing) = arguments.printing.text() else {
+        match topic {
+            Some(topic) => comparison.select_topic(topic),
+            None => add_fidelity(&mut comparison, &sides)?,
+        }
+        // For those who may read all that it is made of.
+        let files = comparison.inputs.iter().map(|input| output::mode_of(Path::new(&input.info.name)));
+        let mode = files.fold(0o666, |all, mode| all & mode);
+        let ReportPrinting { tables, format } = &arguments.printing;
+        table_files::write(comparison, tables, *format, &arguments.output, mode)?;
+        return Ok(outcome.map_or(0, |outcome| reported(&outcome)));
+    };
+    let people = printing.format == Format::Table && printing.tables.is_empty();
     let mut text = Vec::new();
     match topic {
         None if people && !arguments.amount.all => {
@@ -50,7 +64,7 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
         }
         None => {
             add_fidelity(&mut comparison, &sides)?;
-            append(&mut comparison, &arguments.printing, &mut text)?;
+            append(&mut comparison, &printing, &mut text)?;
         }
         Some(topic) => {
             // The overview stays for the heading.
@@ -62,11 +76,11 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
                     let subject = Subject { comparison: &whole, command: "", aside: aside.as_deref() };
                     of_topic(&subject, comparison, &mut text)?;
                 }
-                false => append(&mut comparison, &arguments.printing, &mut text)?,
+                false => append(&mut comparison, &printing, &mut text)?,
             }
         }
     }
-    terminal::show(&text, !arguments.amount.no_pager)?;
+    arguments.output.write(&text, !arguments.amount.no_pager)?;
     Ok(outcome.map_or(0, |outcome| reported(&outcome)))
 }
 

@@ -1,6 +1,6 @@
 //! `mmtwin report --fleet`: many recordings on one page.
 
-use crate::args::{Format, Report};
+use crate::args::{Format, Printing, Report};
 use crate::{Failure, parallel, terminal};
 use mmtwin_report::fleet::{self, Fleet, Unreadable};
 use mmtwin_report::screen;
@@ -8,11 +8,14 @@ use mmtwin_trace::output::{self, FileOutput};
 use std::path::PathBuf;
 
 /// Runs it. Exit status 1 if a recording could not be read; the others are reported all the same.
-pub fn run(arguments: &Report) -> Result<i32, Failure> {
+pub fn run(arguments: &Report, printing: Option<&Printing>) -> Result<i32, Failure> {
+    let printing = printing.ok_or_else(|| {
+        Failure::Usage("--fleet has --format table, json and csv; --index FILE writes Parquet".into())
+    })?;
     let options = arguments.reading.options()?;
     let filter = arguments.filtering.filter()?;
     if let Some(index) = &arguments.index {
-        FileOutput::check(index, arguments.force)?;
+        FileOutput::check(index, arguments.output.force)?;
     }
     let mut paths: Vec<PathBuf> = arguments.inputs.iter().map(PathBuf::from).collect();
     if paths.is_empty() {
@@ -35,13 +38,13 @@ pub fn run(arguments: &Report) -> Result<i32, Failure> {
     if let Some(index) = &arguments.index {
         // For those who may read all that it is made of.
         let mode = found.iter().map(|path| output::mode_of(path)).fold(0o666, |all, mode| all & mode);
-        let output = FileOutput::open(index, arguments.force, mode)?;
+        let output = FileOutput::open(index, arguments.output.force, mode)?;
         mmtwin::fleet::write_index(&fleet, output.file())
             .map_err(|error| Failure::Error(format!("{}: {error}", index.display())))?;
         output.commit()?;
     }
     let mut text = Vec::new();
-    match arguments.printing.format {
+    match printing.format {
         Format::Json => fleet::write_json(&fleet, &mut text)?,
         Format::Csv => fleet::write_csv(&fleet, &mut text)?,
         Format::Table => {
@@ -52,6 +55,6 @@ pub fn run(arguments: &Report) -> Result<i32, Failure> {
             }
         }
     }
-    terminal::show(&text, !arguments.amount.no_pager)?;
+    arguments.output.write(&text, !arguments.amount.no_pager)?;
     Ok(i32::from(!fleet.unreadable.is_empty()))
 }

@@ -1,7 +1,7 @@
 //! `mmtwin report --keys`: what `--fail-on` takes; and how a shell completes it.
 
 use super::{append, column, text as word};
-use crate::args::{Format, Printing, Report};
+use crate::args::{Format, Printing};
 use crate::reading::newest;
 use crate::{Failure, reading, say};
 use clap_complete::Shell;
@@ -22,7 +22,8 @@ pub(super) fn list(
     inputs: &[OsString],
     topic: Option<&Topic>,
     options: &Options,
-    arguments: &Report,
+    all: bool,
+    format: Format,
     out: &mut Vec<u8>,
 ) -> Result<i32, Failure> {
     let chosen = newest(Path::new(".")).ok().filter(|_| inputs.is_empty());
@@ -38,7 +39,7 @@ pub(super) fn list(
     for table in reports.iter().flat_map(|report| &report.tables) {
         let historic = HISTORIC.iter().any(|pattern| glob(pattern, &table.name));
         let Body::Metric(metrics) = &table.body else { continue };
-        if topic.is_some_and(|topic| !topic.compares(&table.name)) || (historic && !arguments.amount.all) {
+        if topic.is_some_and(|topic| !topic.compares(&table.name)) || (historic && !all) {
             continue;
         }
         rows.extend(metrics.iter().map(|row| {
@@ -57,9 +58,9 @@ pub(super) fn list(
     let mut comparison = single(model::Report { tables: vec![table], ..model::Report::default() });
     (comparison.findings, comparison.cross_check) = (None, None);
     comparison.inputs.clear();
-    let printing = Printing { tables: vec![NAME.into()], format: arguments.printing.format };
+    let printing = Printing { tables: vec![NAME.into()], format };
     append(&mut comparison, &printing, out)?;
-    if arguments.printing.format == Format::Table && out.first() == Some(&b'\n') {
+    if format == Format::Table && out.first() == Some(&b'\n') {
         out.remove(0);
     }
     Ok(0)

@@ -10,6 +10,7 @@ pub mod explain;
 pub mod fidelity;
 mod fleet;
 mod keys;
+mod openmetrics;
 pub mod record;
 pub mod reference;
 pub mod replay;
@@ -19,6 +20,8 @@ pub mod run;
 pub mod scenario;
 pub mod script;
 pub mod scrub;
+pub mod serve;
+pub mod table_files;
 
 use crate::args::{Format, Printing};
 use crate::{Failure, say, status, terminal};

@@ -1,7 +1,7 @@
 //! `mmtwin report`.
 
-use super::{append, colour, reported};
-use crate::args::{Format, Reading, Report, TableStyle};
+use super::{append, colour, reported, table_files};
+use crate::args::{Format, Printing, Reading, Report, ReportPrinting, TableStyle};
 use crate::{Failure, reading, say, status, terminal};
 use mmtwin::Analysed;
 use mmtwin_event::Times;
@@ -15,6 +15,7 @@ use mmtwin_report::tables::{historic, postprocess};
 use mmtwin_report::topics::{self, Topic};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::Options;
+use mmtwin_trace::output;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -22,18 +23,63 @@ use std::path::Path;
 
 /// Runs the verb.
 pub fn run(arguments: Report) -> Result<i32, Failure> {
+    arguments.output.check(arguments.printing.format, arguments.index.is_some())?;
+    let printing = arguments.printing.text();
     if arguments.fleet {
-        return super::fleet::run(&arguments);
+        return super::fleet::run(&arguments, printing.as_ref());
     }
+    let Some(printing) = printing else { return tables(&arguments) };
     let mut text = Vec::new();
-    let outcome = each(&arguments, &mut text);
-    // What was read before an error is shown too.
-    terminal::show(&text, !arguments.amount.no_pager)?;
+    let outcome = each(&arguments, &printing, &mut text);
+    // What was read before an error is shown too; a file has all or nothing.
+    if outcome.is_ok() || arguments.output.output.is_none() {
+        arguments.output.write(&text, !arguments.amount.no_pager)?;
+    }
     outcome
 }
 
+/// Writes the tables of one input as a directory of files. Returns the exit status.
+fn tables(arguments: &Report) -> Result<i32, Failure> {
+    let usage = |message: &str| Err(Failure::Usage(message.into()));
+    if arguments.keys {
+        return usage("--keys is a list: --format table, json or csv");
+    }
+    if arguments.style == TableStyle::Historic {
+        return usage("--format arrow and parquet have no historic layout");
+    }
+    let fail_on = arguments.fail_on.as_deref().map(FailOn::parse).transpose();
+    let fail_on = fail_on.map_err(|e| Failure::Usage(e.to_string()))?;
+    let (mut inputs, topic) = inputs_and_topic(&arguments.inputs);
+    check(arguments, topic)?;
+    if inputs.is_empty() {
+        let newest = reading::newest(Path::new("."))?;
+        reading::say_newest(&newest);
+        inputs.push(newest);
+    }
+    let [input] = inputs.as_slice() else {
+        return usage("--format arrow and parquet are about one input; compare puts several side by side");
+    };
+    let analysed = reading::analyse_part(input, &arguments.reading.options()?, &arguments.filtering.filter()?)?;
+    let outcome = fail_on.map(|f| f.evaluate(&compare::single(analysed.quantities()))).transpose();
+    let outcome = outcome.map_err(|e| Failure::Usage(e.to_string()))?;
+    let mut comparison = compare::single(analysed.report());
+    if let Some(topic) = topic {
+        comparison.select_topic(topic);
+    }
+    let ReportPrinting { tables, format } = &arguments.printing;
+    table_files::write(comparison, tables, *format, &arguments.output, output::mode_of(Path::new(input)))?;
+    Ok(outcome.as_ref().map_or(0, reported).max(lost(&analysed, arguments.max_lost)))
+}
+
+/// Says that too many events were lost, if there is a limit. Returns the exit status.
+fn lost(analysed: &Analysed, limit: Option<u64>) -> i32 {
+    let Some(why) = limit.and_then(|limit| too_many_lost(&analysed.outcome, limit)) else { return 0 };
+    say(&format!("{}: {why}", analysed.analysis.source.name));
+    status::LOST
+}
+
 /// Appends the reports of all inputs. Returns the exit status.
-fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
+fn each(arguments: &Report, printing: &Printing, text: &mut Vec<u8>) -> Result<i32, Failure> {
     let options = arguments.reading.options()?;
     let filter = arguments.filtering.filter()?;
     let usage = |e: &dyn std::fmt::Display| Failure::Usage(e.to_string());
@@ -41,11 +87,11 @@ fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
     let (mut inputs, topic) = inputs_and_topic(&arguments.inputs);
     check(arguments, topic)?;
     if arguments.keys {
-        return super::keys::list(&inputs, topic, &options, arguments, text);
+        return super::keys::list(&inputs, topic, &options, arguments.amount.all, printing.format, text);
     }
     let chosen = if inputs.is_empty() {
         let newest = reading::newest(Path::new("."))?;
-        if arguments.amount.all || topic.is_some() || !people(arguments) {
+        if arguments.amount.all || topic.is_some() || !people(printing) {
             reading::say_newest(&newest);
         }
         inputs.push(newest);
@@ -58,44 +104,41 @@ fn each(arguments: &Report, text: &mut Vec<u8>) -> Result<i32, Failure> {
         let analysed = reading::analyse_part(name, &options, &filter)?;
         let report = analysed.report();
         // A screen is made of the report itself.
-        let of_screen = (people(arguments) && !arguments.amount.all && topic.is_none()).then(|| report.clone());
+        let of_screen = (people(printing) && !arguments.amount.all && topic.is_none()).then(|| report.clone());
         let mut comparison = compare::single(report);
         let decide = |f: &FailOn| f.evaluate(&compare::single(analysed.quantities()));
         let outcome = fail_on.as_ref().map(decide).transpose().map_err(|e| usage(&e))?;
         match (arguments.style, topic, &of_screen) {
-            (TableStyle::Historic, ..) => print_historic(&analysed, &arguments.printing.tables, text)?,
+            (TableStyle::Historic, ..) => print_historic(&analysed, &printing.tables, text)?,
             (_, Some(topic), _) => {
                 comparison.select_topic(topic);
-                match arguments.printing.format {
+                match printing.format {
                     Format::Table if topic.name == topics::STACKS && !arguments.amount.all => {
                         let width = terminal::screen_width().max(screen::NARROWEST);
                         let lines = stacks::lines(&analysed.analysis, &name.to_string_lossy(), width);
                         lines.iter().try_for_each(|line| writeln!(text, "{line}"))?;
                     }
                     Format::Table if !arguments.amount.all => for_people(comparison, text)?,
-                    _ => append(&mut comparison, &arguments.printing, text)?,
+                    _ => append(&mut comparison, printing, text)?,
                 }
             }
             (_, None, Some(report)) => {
                 let (analysis, about) = (&analysed.analysis, &analysed.about);
                 one_screen(&Subject { analysis, report, about, chosen, kept: true }, text);
             }
-            (_, None, None) => append(&mut comparison, &arguments.printing, text)?,
+            (_, None, None) => append(&mut comparison, printing, text)?,
         }
         if let Some(outcome) = outcome {
             status = status.max(reported(&outcome));
         }
-        if let Some(why) = arguments.max_lost.and_then(|limit| too_many_lost(&analysed.outcome, limit)) {
-            say(&format!("{}: {why}", name.to_string_lossy()));
-            status = status::LOST;
-        }
+        status = status.max(lost(&analysed, arguments.max_lost));
     }
     Ok(status)
 }
 
 /// Whether the report is for people: text, and no table of their choice.
-fn people(arguments: &Report) -> bool {
-    arguments.printing.format == Format::Table && arguments.printing.tables.is_empty()
+fn people(printing: &Printing) -> bool {
+    printing.format == Format::Table && printing.tables.is_empty()
 }
 
 /// Appends one screen, after a blank line if it is not the first.

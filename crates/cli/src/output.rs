@@ -1,0 +1,43 @@
+//! Where a report or a comparison is written: to standard output, or to the file or directory of `-o`.
+
+use crate::args::{Output, ReportFormat};
+use crate::verbs::table_files;
+use crate::{Failure, terminal};
+use mmtwin_trace::output::FileOutput;
+use std::io::Write;
+
+/// Who may read it: as any file that the user writes.
+const MODE: u32 = 0o666;
+
+impl Output {
+    /// Refuses a place that cannot be written, before long work; from then on text has colours only where it is seen.
+    /// `other`: the verb writes another file, which `-f` may be about.
+    pub fn check(&self, format: ReportFormat, other: bool) -> Result<(), Failure> {
+        let usage = |message: &str| Err(Failure::Usage(message.into()));
+        let directory = matches!(format, ReportFormat::Arrow | ReportFormat::Parquet);
+        let Some(path) = &self.output else {
+            if self.force && !other {
+                return usage("-f replaces the file of -o: specify one");
+            }
+            if directory {
+                return usage("--format arrow and parquet write a directory: -o DIR");
+            }
+            return Ok(());
+        };
+        if directory {
+            return table_files::check(path, self.force);
+        }
+        anstream::ColorChoice::Never.write_global();
+        Ok(FileOutput::check(path, self.force)?)
+    }
+
+    /// Writes it; to a terminal through a pager, if `pager` says so and it is longer.
+    pub fn write(&self, text: &[u8], pager: bool) -> Result<(), Failure> {
+        let Some(path) = &self.output else { return Ok(terminal::show(text, pager)?) };
+        let output = FileOutput::open(path, self.force, MODE)?;
+        let failed = |error: std::io::Error| Failure::Error(format!("{}: {error}", path.display()));
+        output.file().write_all(text).map_err(failed)?;
+        output.commit()?;
+        Ok(())
+    }
+}
