@@ -24,6 +24,7 @@ fn the_package_of_perfetto_reads_what_is_written() {
         V6.to_string(),
         "tests/data/host-6.18.dat".into(),
         "tests/verdicts/host-wc-loop.tar.zst".into(),
+        "tests/verdicts/host-dirty.tar.zst".into(),
         "tests/data/unknown-6.18.txt.gz".into(),
     ];
     for (at, input) in inputs.iter().enumerate() {
@@ -34,6 +35,9 @@ fn the_package_of_perfetto_reads_what_is_written() {
         assert!(run.status.success(), "{input}: {}", String::from_utf8_lossy(&run.stderr));
         let seen: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
         eprintln!("{input}: {seen}");
+        if input.contains("host-dirty") {
+            assert!(seen["flows"].as_u64() > Some(50) && seen["slices"]["kswapd"].as_u64() > Some(50), "{seen}");
+        }
         if input.contains("unknown") {
             continue;
         }

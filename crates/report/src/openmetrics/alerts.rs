@@ -60,11 +60,12 @@ fn alerts() -> Vec<Alert> {
             "refault_thrash",
             "MemoryRefaultThrash",
             true,
-            part(
-                &["workingset_refault_anon", "workingset_refault_file"],
-                &["pgsteal_anon", "pgsteal_file"],
-                t::REFAULT_PERCENT,
+            format!(
+                "({refaults}) / ({}) >= {} and ({refaults}) >= {}",
+                grew(&["pgsteal_anon", "pgsteal_file"]),
+                t::REFAULT_PERCENT / 100.0,
                 t::REFAULTS,
+                refaults = grew(&["workingset_refault_anon", "workingset_refault_file"]),
             ) + &format!(" and sum by (instance) (rate({psi}[{OVER}])) >= {}", t::REFAULT_WAITED),
         ),
         alert(

@@ -60,7 +60,13 @@ fn typed<W: Write>(
             },
             Shape::Gfp => match event.text_of(value) {
                 Some(words) => text(to, name, words, packets),
-                None => text(to, name, &gfp_words(event, field, value, formats), packets),
+                None => {
+                    let field_name = packets.field_name(name);
+                    let words = packets.words((event.id, slot, value), || gfp_words(event, field, value, formats));
+                    to.nested(ANNOTATIONS, |to| {
+                        to.number(1, field_name).text(6, words);
+                    });
+                }
             },
         }
     }
@@ -68,14 +74,16 @@ fn typed<W: Write>(
 
 /// A number: field 2 is a boolean, 3 unsigned, 4 signed.
 pub(super) fn number<W: Write>(to: &mut Message, name: &'static str, field: u32, value: u64, packets: &mut Packets<W>) {
-    let mut annotation = Message::default();
-    annotation.number(1, packets.field_name(name)).number(field, value);
-    to.message(ANNOTATIONS, &mut annotation);
+    let name = packets.field_name(name);
+    to.nested(ANNOTATIONS, |to| {
+        to.number(1, name).number(field, value);
+    });
 }
 
 /// A text.
 pub(super) fn text<W: Write>(to: &mut Message, name: &'static str, value: &[u8], packets: &mut Packets<W>) {
-    let mut annotation = Message::default();
-    annotation.number(1, packets.field_name(name)).text(6, value);
-    to.message(ANNOTATIONS, &mut annotation);
+    let name = packets.field_name(name);
+    to.nested(ANNOTATIONS, |to| {
+        to.number(1, name).text(6, value);
+    });
 }

@@ -72,7 +72,7 @@ impl<W: Write> PerfettoWriter<W> {
         let mut message = self.named(packets::Kind::Instant, track, event);
         annotate::number(&mut message, "task", 4, event.pid as u64, &mut self.packets);
         self.annotate(&mut message, event);
-        self.packets.event(event.ts, &mut message);
+        self.packets.event(event.ts, message);
     }
 
     /// An event on the track of its task.
@@ -93,7 +93,7 @@ impl<W: Write> PerfettoWriter<W> {
                 }
                 self.flow(&mut message, event);
                 self.annotate(&mut message, event);
-                self.packets.event(at, &mut message);
+                self.packets.event(at, message);
             }
             Edge::End(name) => match open.depth(name) {
                 Some(depth) => self.end(track, &mut open, depth, at, Some(event)),
@@ -103,13 +103,13 @@ impl<W: Write> PerfettoWriter<W> {
                 let begin = event.ts.saturating_sub(ns).max(open.last);
                 let mut message = self.begin(track, name, &mut open);
                 self.annotate(&mut message, event);
-                self.packets.event(begin, &mut message);
+                self.packets.event(begin, message);
                 self.end(track, &mut open, 1, at, None);
             }
             Edge::Takes(name, ns) => {
                 let mut message = self.begin(track, name, &mut open);
                 self.annotate(&mut message, event);
-                self.packets.event(at, &mut message);
+                self.packets.event(at, message);
                 open.until = Some(at.saturating_add(ns));
             }
             Edge::Moment | Edge::OfCpu => self.moment(track, at, event),
@@ -122,12 +122,12 @@ impl<W: Write> PerfettoWriter<W> {
         let mut message = self.named(packets::Kind::Instant, track, event);
         self.flow(&mut message, event);
         self.annotate(&mut message, event);
-        self.packets.event(at, &mut message);
+        self.packets.event(at, message);
     }
 
     fn begin(&mut self, track: u64, name: &'static str, open: &mut Open) -> Message {
         open.push(name);
-        let mut message = Message::default();
+        let mut message = self.packets.message();
         message.number(9, packets::Kind::Begin as u64).number(11, track).number(10, self.packets.event_name(name));
         message
     }
@@ -135,12 +135,12 @@ impl<W: Write> PerfettoWriter<W> {
     /// Ends the innermost of a track; the last of them with the fields of the event that ends it.
     fn end(&mut self, track: u64, open: &mut Open, how_many: usize, at: u64, by: Option<&Event<'_>>) {
         for left in (0..how_many).rev() {
-            let mut message = Message::default();
+            let mut message = self.packets.message();
             message.number(9, packets::Kind::End as u64).number(11, track);
             if let Some(event) = by.filter(|_| left == 0) {
                 self.annotate(&mut message, event);
             }
-            self.packets.event(at, &mut message);
+            self.packets.event(at, message);
             open.pop();
         }
         open.until = open.until.filter(|_| how_many == 0);
@@ -157,7 +157,7 @@ impl<W: Write> PerfettoWriter<W> {
 
     /// A message with the name of the event.
     fn named(&mut self, kind: packets::Kind, track: u64, event: &Event<'_>) -> Message {
-        let mut message = Message::default();
+        let mut message = self.packets.message();
         message.number(9, kind as u64).number(11, track);
         let formats = self.formats.as_deref().filter(|_| event.comm.is_empty());
         match event.kind.schema() {
@@ -234,20 +234,20 @@ impl<W: Write> Sink for PerfettoWriter<W> {
             Outcome::SOME_CPU => self.tracks.cpus(&mut self.packets),
             cpu => self.tracks.cpu(cpu, &self.source, &mut self.packets),
         };
-        let mut message = Message::default();
+        let mut message = self.packets.message();
         let name = self.packets.event_name("events lost");
         message.number(9, packets::Kind::Instant as u64).number(11, track).number(10, name);
         if let Some(events) = events {
             annotate::number(&mut message, "events", 3, events, &mut self.packets);
         }
-        self.packets.event(at, &mut message);
+        self.packets.event(at, message);
     }
 
     fn counters(&mut self, row: &CounterRow<'_>) {
         for (track, value) in self.tracks.changed(row, &mut self.packets) {
-            let mut message = Message::default();
+            let mut message = self.packets.message();
             message.number(9, packets::Kind::Counter as u64).number(11, track).signed(30, value as i64);
-            self.packets.event(row.at, &mut message);
+            self.packets.event(row.at, message);
         }
     }
 

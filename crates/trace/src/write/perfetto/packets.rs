@@ -9,6 +9,8 @@ use std::io::Write;
 
 /// Bytes that are handed on at once.
 const CHUNK: usize = 1 << 16;
+/// Most words of flags that are kept.
+const WORDS: usize = 4096;
 /// The writer of all packets.
 const SEQUENCE: u64 = 1;
 
@@ -26,7 +28,7 @@ pub(super) struct Packets<W: Write> {
     to: W,
     /// In messages.
     name: String,
-    bytes: Vec<u8>,
+    out: Message,
     begun: bool,
     /// Names of events and of their fields that have numbers.
     events: FxHashMap<&'static str, u64>,
@@ -34,13 +36,17 @@ pub(super) struct Packets<W: Write> {
     /// `InternedData` that the next packet brings.
     fresh: Message,
     packet: Message,
+    /// The message of the last event, empty, to be used again.
+    spare: Message,
+    /// Words of flags by event, field and value.
+    words: FxHashMap<(u32, usize, u64), Vec<u8>>,
     error: Option<Error>,
 }
 
 impl<W: Write> Packets<W> {
     pub fn new(to: W, name: &str) -> Packets<W> {
-        let (bytes, events, fields, fresh, packet) = Default::default();
-        Packets { to, name: name.into(), bytes, begun: false, events, fields, fresh, packet, error: None }
+        let (out, events, fields, fresh, packet, spare, words) = Default::default();
+        Packets { to, name: name.into(), out, begun: false, events, fields, fresh, packet, spare, words, error: None }
     }
 
     /// Number of the name of an event.
@@ -59,10 +65,24 @@ impl<W: Write> Packets<W> {
         self.end();
     }
 
+    /// An empty message for [`Packets::event`].
+    pub fn message(&mut self) -> Message {
+        std::mem::take(&mut self.spare)
+    }
+
     /// Writes a `TrackEvent` at a time in nanoseconds.
-    pub fn event(&mut self, at: u64, event: &mut Message) {
-        self.packet.number(8, at).message(11, event);
+    pub fn event(&mut self, at: u64, mut event: Message) {
+        self.packet.number(8, at).message(11, &mut event);
+        self.spare = event;
         self.end();
+    }
+
+    /// Words that take long to make, which are made once.
+    pub fn words(&mut self, of: (u32, usize, u64), make: impl FnOnce() -> Vec<u8>) -> &[u8] {
+        if self.words.len() >= WORDS {
+            self.words.clear();
+        }
+        self.words.entry(of).or_insert_with(make)
     }
 
     /// Hands on what is left. The first error of any write comes out here.
@@ -84,18 +104,17 @@ impl<W: Write> Packets<W> {
         // The first packet says that numbers begin anew, all others that they need those before them.
         self.packet.number(10, SEQUENCE).number(13, if self.begun { 2 } else { 1 });
         self.begun = true;
-        let mut trace = Message::default();
-        trace.message(1, &mut self.packet).take_into(&mut self.bytes);
-        if self.bytes.len() >= CHUNK {
+        self.out.message(1, &mut self.packet);
+        if self.out.bytes().len() >= CHUNK {
             self.hand_on();
         }
     }
 
     fn hand_on(&mut self) {
         if self.error.is_none() {
-            self.error = self.to.write_all(&self.bytes).err().map(|e| Error::io(&self.name, e));
+            self.error = self.to.write_all(self.out.bytes()).err().map(|e| Error::io(&self.name, e));
         }
-        self.bytes.clear();
+        self.out.clear();
     }
 }
 

@@ -42,14 +42,38 @@ impl Message {
         self
     }
 
+    /// A message within it that is written in place: for those of which there are many.
+    pub fn nested(&mut self, field: u32, write: impl FnOnce(&mut Message)) -> &mut Message {
+        self.varint(u64::from(field) << 3 | 2);
+        // Nearly all are shorter than 128 bytes, and their length takes one.
+        let at = self.bytes.len();
+        self.bytes.push(0);
+        write(self);
+        let length = self.bytes.len() - at - 1;
+        if length < 0x80 {
+            self.bytes[at] = length as u8;
+        } else {
+            let inner = self.bytes.split_off(at + 1);
+            self.bytes.pop();
+            self.varint(length as u64);
+            self.bytes.extend_from_slice(&inner);
+        }
+        self
+    }
+
     /// Whether it has no fields.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Moves the encoded fields to the end of `to`.
-    pub fn take_into(&mut self, to: &mut Vec<u8>) {
-        to.append(&mut self.bytes);
+    /// The encoded fields.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Removes all fields.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
     }
 
     fn delimited(&mut self, field: u32, value: &[u8]) {
@@ -71,12 +95,6 @@ impl Message {
 mod tests {
     use super::*;
 
-    fn bytes(mut message: Message) -> Vec<u8> {
-        let mut to = Vec::new();
-        message.take_into(&mut to);
-        to
-    }
-
     #[test]
     fn fields_are_encoded_as_the_format_says() {
         let mut message = Message::default();
@@ -84,11 +102,25 @@ mod tests {
         let mut expected = vec![0x08, 0x96, 0x01, 0x10, 0xfe];
         expected.extend([0xff; 8]);
         expected.extend([0x01, 0x1a, 4, b'a', 0xef, 0xbf, 0xbd, 0x81, 0x01, 1, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(bytes(message), expected);
+        assert_eq!(message.bytes(), expected);
         let (mut outer, mut inner) = (Message::default(), Message::default());
         inner.number(1, 0);
         outer.message(4, &mut inner);
         assert!(inner.is_empty());
-        assert_eq!(bytes(outer), [0x22, 2, 0x08, 0]);
+        assert_eq!(outer.bytes(), [0x22, 2, 0x08, 0]);
+    }
+
+    #[test]
+    fn what_is_written_in_place_is_the_same() {
+        for length in [0, 1, 125, 126, 127, 128, 20_000] {
+            let text = vec![b'x'; length];
+            let (mut one, mut other, mut inner) = (Message::default(), Message::default(), Message::default());
+            inner.text(1, &text).number(2, 7);
+            one.number(9, 1).message(4, &mut inner);
+            other.number(9, 1).nested(4, |inner| {
+                inner.text(1, &text).number(2, 7);
+            });
+            assert_eq!(one.bytes(), other.bytes(), "{length}");
+        }
     }
 }
