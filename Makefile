@@ -6,7 +6,7 @@ STATIC_TARGET = x86_64-unknown-linux-gnu
 
 .PHONY: demo test compile test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
   fidelity-refresh fidelity-again lab-again verdicts-again fleet-again inject kills fuzz reference web web-again \
-  flight-again top-cost
+  flight-again top-cost exports-again scrapes
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -107,6 +107,14 @@ fleet-again:
 # The flight recorder at 100,000 events per second: size, CPU time, losses, time of a recording. An hour, or FLIGHT_SECONDS.
 flight-again: build
 	tools/flight.sh $(BIN)
+# What is exported, read with the Python packages of those who defined the formats; these are put into target/python.
+exports-again:
+	tools/python.sh
+	$(CARGO) test --package mmtwin-cli --test cli -- --ignored --nocapture reads_what_is_written
+
+# A thousand scrapes of 5,000 series: the memory of the endpoint does not grow.
+scrapes:
+	$(CARGO) test --package mmtwin-cli --bin mmtwin -- --ignored --nocapture a_thousand_scrapes
 
 # Every cell judged again, and a run of each again in the lab: some 15 s each. `make test` judges a third and runs one.
 fidelity-again: setup

@@ -3,6 +3,7 @@
 use clap::Parser;
 mod args;
 mod failure;
+mod http;
 mod lab;
 mod output;
 mod parallel;
@@ -44,6 +45,7 @@ fn main() {
         Verb::Script(arguments) => verbs::script::run(arguments),
         Verb::Convert(arguments) => verbs::convert::run(arguments),
         Verb::Scrub(arguments) => verbs::scrub::run(&arguments),
+        Verb::Serve(arguments) => verbs::serve::run(&arguments),
         Verb::Explain(arguments) => verbs::explain::run(arguments),
         Verb::Run(arguments) => verbs::run::run(arguments),
         Verb::Replay(arguments) => verbs::replay::run(arguments),

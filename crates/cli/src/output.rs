@@ -1,6 +1,7 @@
-//! Where a report or a comparison is written: to standard output, or to the file of `-o`.
+//! Where a report or a comparison is written: to standard output, or to the file or directory of `-o`.
 
 use crate::args::{Output, ReportFormat};
+use crate::verbs::table_files;
 use crate::{Failure, terminal};
 use mmtwin_trace::output::FileOutput;
 use std::io::{IsTerminal, Write};
@@ -13,6 +14,7 @@ impl Output {
     /// `other`: the verb writes another file, which `-f` may be about.
     pub fn check(&self, format: ReportFormat, other: bool) -> Result<(), Failure> {
         let usage = |message: &str| Err(Failure::Usage(message.into()));
+        let directory = matches!(format, ReportFormat::Arrow | ReportFormat::Parquet);
         let Some(path) = &self.output else {
             if self.force && !other {
                 return usage("-f replaces the file of -o: specify one");
@@ -20,8 +22,14 @@ impl Output {
             if format == ReportFormat::Html && std::io::stdout().is_terminal() {
                 return usage("--format html is for a file: -o FILE");
             }
+            if directory {
+                return usage("--format arrow and parquet write a directory: -o DIR");
+            }
             return Ok(());
         };
+        if directory {
+            return table_files::check(path, self.force);
+        }
         anstream::ColorChoice::Never.write_global();
         Ok(FileOutput::check(path, self.force)?)
     }

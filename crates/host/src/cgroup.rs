@@ -108,6 +108,11 @@ fn matching(asked: &str, pattern: &str, mount: &Mount) -> Result<Vec<(String, Pa
     Ok(all(mount).into_iter().filter(|(key, _)| fits.matches_with(key, options)).collect())
 }
 
+/// Keys and directories of all memory cgroups, by key, of the first mount that has any.
+pub fn existing(mounts: &[Mount]) -> Vec<(String, PathBuf)> {
+    mounts.iter().map(all).find(|all| !all.is_empty()).unwrap_or_default()
+}
+
 /// The cgroups of a mount with the memory controller, by key, the root first.
 fn all(mount: &Mount) -> Vec<(String, PathBuf)> {
     let (mut found, mut waiting) = (Vec::new(), vec![mount.path.clone()]);
@@ -125,8 +130,7 @@ fn all(mount: &Mount) -> Vec<(String, PathBuf)> {
 
 /// What there is, for a message: the uppermost first.
 fn there(mounts: &[Mount]) -> String {
-    let keys = mounts.iter().map(all).find(|all| !all.is_empty()).unwrap_or_default();
-    let mut keys: Vec<String> = keys.into_iter().map(|(key, _)| key).filter(|key| key != "/").collect();
+    let mut keys: Vec<String> = existing(mounts).into_iter().map(|(key, _)| key).filter(|key| key != "/").collect();
     keys.sort_by_key(|key| (key.matches('/').count(), key.clone()));
     match keys.len() {
         0 => "there are none but the root, /".into(),

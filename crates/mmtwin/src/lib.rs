@@ -6,8 +6,8 @@
 //! - [`Filter`] reads a part of a trace: some tasks, cgroups or nodes, or a stretch of time.
 //! - [`compare`] puts traces and runs side by side, the baseline first.
 //! - [`fleet`] reads many recordings and keeps a summary of each.
-//! - [`batches`] are the tables of a report or comparison as Arrow record batches; [`mmtwin_report::format`] writes them
-//!   as text, JSON and CSV.
+//! - [`batches`] are the tables of a report or comparison as Arrow record batches, and write them as files of Arrow and
+//!   Parquet; [`mmtwin_report::format`] writes them as text, JSON and CSV.
 //!
 //! Nothing here prints: how far something is goes to a callback, warnings are values, and what goes wrong is an
 //! [`Error`]. The same scenario and seed give the same run, bit for bit, on every machine.
@@ -30,6 +30,7 @@
 //! Complete programs are in `examples/`: `embed_twin`, `read_trace` and `compare_policies`.
 
 mod about;
+mod batch_files;
 mod batches;
 mod compare;
 mod error;

@@ -3,7 +3,7 @@
 //! [`model::Report`] is what one input gives; [`compare::compare`] puts one or several side by side, and
 //! [`format::write`] prints the result as text, JSON or CSV, [`html::write`] as a page. [`screen::lines`]
 //! is what a report says first, on one screen, [`side_by_side::lines`] what a comparison does; [`topics`] are the tables of
-//! a subject, which [`people`] makes short. [`quantities`] gives every figure a key.
+//! a subject, which [`people`] makes short. [`quantities`] gives every figure a key. [`openmetrics`] is for Prometheus.
 
 pub mod column;
 pub mod compare;
@@ -16,6 +16,7 @@ pub mod format;
 pub mod gain;
 pub mod html;
 pub mod model;
+pub mod openmetrics;
 pub mod people;
 pub mod quantities;
 mod renamed;

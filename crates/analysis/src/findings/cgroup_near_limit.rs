@@ -7,9 +7,9 @@ use crate::Analysis;
 
 /// Percent of the limit in use, at the end or at most: its tasks may have ended before the recording. The kernel charges in
 /// batches, so a cgroup at its limit is a little below.
-const MIN_PERCENT: f64 = 95.0;
+pub const MIN_PERCENT: f64 = 95.0;
 /// Times that the limit was hit or `memory.high` exceeded: fewer are a start-up that reaches it once.
-const MIN_HITS: u64 = 100;
+pub const MIN_HITS: u64 = 100;
 /// Of the limit in memory that cannot be dropped: from here on hardly any page cache is left.
 const TIGHT_PERCENT: f64 = 80.0;
 

@@ -16,7 +16,7 @@ const MIN_NOTICEABLE: u64 = 100_000_000;
 const EXTREME_PERCENT: f64 = 100.0;
 /// Without events: stalls per second by the allocstall counters. A scan of 32 pages takes 10 us to 1 ms, so a hundred
 /// a second are a percent of the time, give or take a factor of ten.
-const MIN_PER_SECOND: f64 = 100.0;
+pub const MIN_PER_SECOND: f64 = 100.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     if !a.recorded.has(Kind::MmVmscanDirectReclaimBegin) {

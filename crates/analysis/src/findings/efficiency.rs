@@ -6,9 +6,9 @@ use crate::Analysis;
 use crate::tasks::Context;
 
 /// Less scanned than this (40 MiB) is no load.
-const MIN_SCANNED: u64 = 10_000;
+pub const MIN_SCANNED: u64 = 10_000;
 /// Below, more scanned pages are kept than freed. Streaming through the page cache frees nearly all pages scanned.
-const MIN_PERCENT: f64 = 50.0;
+pub const MIN_PERCENT: f64 = 50.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let worst = measured(a).into_iter().filter(|m| m.1 >= MIN_SCANNED).filter_map(|(who, scanned, freed)| {

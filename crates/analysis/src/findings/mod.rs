@@ -34,6 +34,7 @@ pub(crate) mod refaults;
 mod slab;
 mod swap_storm;
 mod thp_stalls;
+pub mod thresholds;
 mod vmalloc_purge;
 mod why;
 pub(crate) mod words;

@@ -6,10 +6,10 @@ use crate::Analysis;
 use crate::numa::NUMA_MISPLACED;
 
 /// Fewer pages say nothing.
-const MIN_PAGES: u64 = 1_000;
+pub const MIN_PAGES: u64 = 1_000;
 /// Percent of page migrations that failed. One failure halves the scan rate of a task until it moves, so one in ten keeps
 /// nearly all busy tasks slowed.
-const MIN_PERCENT: f64 = 10.0;
+pub const MIN_PERCENT: f64 = 10.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let m = a.numa.reason(NUMA_MISPLACED).filter(|m| m.succeeded.saturating_add(m.failed) >= MIN_PAGES)?;

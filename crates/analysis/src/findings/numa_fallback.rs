@@ -5,9 +5,9 @@ use super::{Finding, grade};
 use crate::Analysis;
 
 /// Fewer misplaced pages (40 MiB) do not matter.
-const MIN_MISSES: u64 = 10_000;
+pub const MIN_MISSES: u64 = 10_000;
 /// Percent of allocations that fell back to another node; a balanced machine has none.
-const MIN_PERCENT: f64 = 5.0;
+pub const MIN_PERCENT: f64 = 5.0;
 /// From half on, the preferred node has no effect.
 const EXTREME_PERCENT: f64 = 50.0;
 

@@ -5,11 +5,11 @@ use super::{Finding, grade};
 use crate::Analysis;
 
 /// Hinting faults sample accesses; with fewer the share shows the initial placement only.
-const MIN_FAULTS: u64 = 10_000;
+pub const MIN_FAULTS: u64 = 10_000;
 /// Samples that a last quarter needs.
 const MIN_SAMPLES: usize = 8;
 /// Percent of hinting faults on the task's own node; below, most sampled accesses cross the interconnect.
-const MIN_LOCAL: f64 = 50.0;
+pub const MIN_LOCAL: f64 = 50.0;
 
 /// Percent of all faults that come in the last quarter of the time: below, they have ended. Steady ones give 25.
 const ENDED_PERCENT: f64 = 5.0;

@@ -6,11 +6,11 @@ use super::{Finding, grade};
 use crate::Analysis;
 
 /// Refaults as percent of pages freed: above, more than every second page was evicted too early.
-const MIN_PERCENT: f64 = 50.0;
+pub const MIN_PERCENT: f64 = 50.0;
 /// The same where tasks were seen to wait: a mixed load evicts much that never comes back.
 const MIN_PERCENT_WAITED: f64 = 10.0;
 /// Waited for pages that come back, as a share of the elapsed time.
-const WAITED: f64 = 0.02;
+pub const WAITED: f64 = 0.02;
 /// As many refaults as pages freed: reclaim has no effect.
 const EXTREME_PERCENT: f64 = 100.0;
 

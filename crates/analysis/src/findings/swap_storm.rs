@@ -7,14 +7,14 @@ use super::{Finding, Pressure, elapsed, grade};
 use crate::Analysis;
 
 /// Pages in each direction (20 MiB): less is a start, or a program that wakes up.
-const MIN_PAGES: u64 = 5_000;
+pub const MIN_PAGES: u64 = 5_000;
 /// The smaller direction against the larger one. Memory that is only put away, or only fetched, costs once.
 const MIN_BALANCE: f64 = 0.2;
 /// Pages read per major fault: the kernel reads at most so many around the one that is needed, unless it was told
 /// otherwise, so fewer faults than that mean that nobody waited for most of what came in.
 const READ_AHEAD: u64 = 32;
 /// Pressure that is as good an evidence of waiting.
-const MIN_PRESSURE: f64 = 0.01;
+pub const MIN_PRESSURE: f64 = 0.01;
 /// Pages a second in each direction, 40 MiB: a disk does little else.
 const EXTREME_RATE: f64 = 10_000.0;
 

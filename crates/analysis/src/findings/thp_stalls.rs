@@ -6,11 +6,11 @@ use crate::Analysis;
 use mmtwin_event::Kind;
 
 /// Fewer faults that want a huge page (200 MiB of them) say nothing.
-const MIN_FAULTS: u64 = 100;
+pub const MIN_FAULTS: u64 = 100;
 /// Fewer stalls are the end of a fragmented zone, met once.
-const MIN_STALLS: u64 = 10;
+pub const MIN_STALLS: u64 = 10;
 /// Percent of huge-page faults that fell back to small pages. Below, compaction pays.
-const MIN_FALLBACK: f64 = 20.0;
+pub const MIN_FALLBACK: f64 = 20.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let stalls = a.counters.vmstat("compact_stall").filter(|n| *n >= MIN_STALLS)?;

@@ -5,12 +5,14 @@ mod live;
 mod measure;
 mod quantity;
 mod read;
+mod serve;
 mod simulate;
 
 pub use flight::*;
 pub use live::*;
 pub use measure::*;
 pub use read::*;
+pub use serve::*;
 pub use simulate::*;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -71,6 +73,8 @@ pub enum Verb {
     Convert(Convert),
     /// Replace the names in a recording by pseudonyms, to share it
     Scrub(Scrub),
+    /// Serve the counters of this machine to Prometheus
+    Serve(Serve),
     /// Explain why a page, a task or a NUMA group is on its node: events and rules
     Explain(Explain),
     /// Run a scenario on the simulated kernel, on this machine or in QEMU

@@ -144,7 +144,7 @@ impl ReportPrinting {
             ReportFormat::Table => Format::Table,
             ReportFormat::Json => Format::Json,
             ReportFormat::Csv => Format::Csv,
-            ReportFormat::Html => return None,
+            ReportFormat::Html | ReportFormat::Arrow | ReportFormat::Parquet => return None,
         };
         Some(Printing { tables: self.tables.clone(), format })
     }
@@ -161,15 +161,19 @@ pub enum ReportFormat {
     Csv,
     /// One HTML file with charts over time, heat maps and tables: with -o FILE
     Html,
+    /// A directory of Arrow IPC files, one per table: with -o DIR
+    Arrow,
+    /// A directory of Parquet files, one per table: with -o DIR
+    Parquet,
 }
 
 /// Where the output goes.
 #[derive(Args, Debug, Clone)]
 pub struct Output {
-    /// File to write instead of standard output
+    /// File, or directory of tables, to write instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Replace an existing file
+    /// Replace an existing file, or directory of tables
     #[arg(short, long)]
     pub force: bool,
 }
@@ -220,6 +224,7 @@ Examples:
   mmtwin report trace.txt --style historic --table vmscan   as published
   mmtwin report mmtwin.mmt psi --keys           what --fail-on takes, of one topic
   mmtwin report mmtwin.mmt --format html -o r.html   one file with charts over time
+  mmtwin report mmtwin.mmt --format parquet -o tables   a Parquet file for each table
   mmtwin report --fleet recordings/             one line for each, worst first
   trace-cmd report | mmtwin report -")]
 pub struct Report {
@@ -285,6 +290,7 @@ Runs of one column are separated by commas; NAME= names a column:
   mmtwin compare base.mmt new.mmt reclaim
   mmtwin compare base.mmt new.mmt --fail-on 'psi.memory.* worse > 5%'
   mmtwin compare base.mmt new.mmt --format html -o c.html   charts on one axis
+  mmtwin compare base.mmt new.mmt --format arrow -o tables   an Arrow file for each table
 
 `mmtwin report REC --keys` lists what --fail-on takes.")]
 pub struct Compare {
@@ -374,13 +380,16 @@ pub struct Scrub {
 #[command(after_help = "\
 The name of OUT selects the format: .dat is trace.dat, .txt (also .gz, .zst)
 is ftrace text, a name ending in .parquet or / is a directory of Parquet files,
-one per event, .folded has the kernel stacks for programs that draw flame graphs.
+one per event, .folded has the kernel stacks for programs that draw flame graphs,
+.pftrace is a trace of Perfetto, .openmetrics has the counters for Prometheus.
 
 Examples:
   mmtwin convert mmtwin.mmt -o trace.dat                  opens in trace-cmd and KernelShark
   mmtwin convert trace.dat -o old.dat --dat-version 6
   mmtwin convert trace.txt -o events.parquet
-  mmtwin convert mmtwin.mmt -o waits.folded --weight waited   of record -g")]
+  mmtwin convert mmtwin.mmt -o waits.folded --weight waited   of record -g
+  mmtwin convert mmtwin.mmt -o mmtwin.pftrace             opens in ui.perfetto.dev
+  mmtwin convert mmtwin.mmt -o all.openmetrics --samples all   for promtool tsdb create-blocks-from")]
 pub struct Convert {
     /// Recording or trace; default: the newest recording here
     #[arg(value_name = "INPUT")]
@@ -400,6 +409,9 @@ pub struct Convert {
     /// What a line of folded stacks counts
     #[arg(long, value_enum, default_value_t = Weight::Count)]
     pub weight: Weight,
+    /// Which samples of the counters OpenMetrics text has
+    #[arg(long, value_enum, default_value_t = Samples::Last)]
+    pub samples: Samples,
     /// Replace an existing OUT
     #[arg(short, long)]
     pub force: bool,
@@ -419,6 +431,10 @@ pub enum Target {
     Parquet,
     /// Kernel stacks, one line each: `task;outermost;...;innermost;event N`
     Folded,
+    /// Trace of Perfetto (protobuf)
+    Perfetto,
+    /// Counters as OpenMetrics text, for Prometheus
+    Openmetrics,
 }
 
 /// What a line of folded stacks counts.
@@ -428,6 +444,15 @@ pub enum Weight {
     Count,
     /// Microseconds waited
     Waited,
+}
+
+/// Which samples of the counters are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Samples {
+    /// The last value of each, without a time
+    Last,
+    /// All, with their times
+    All,
 }
 
 /// Compression of a trace.dat.

@@ -1,8 +1,8 @@
 //! `mmtwin compare`.
 
 use super::report::for_people;
-use super::{append, colour, html, reported};
-use crate::args::{Compare, Format};
+use super::{append, colour, html, reported, table_files};
+use crate::args::{Compare, Format, ReportFormat, ReportPrinting};
 use crate::{Failure, reading, terminal};
 use mmtwin::{Analysed, running};
 use mmtwin_report::column::ColumnArgument;
@@ -12,6 +12,7 @@ use mmtwin_report::format;
 use mmtwin_report::side_by_side::{self, Subject};
 use mmtwin_report::topics;
 use mmtwin_trace::input::Options;
+use mmtwin_trace::output;
 use mmtwin_validate::fidelity;
 use std::ffi::OsString;
 use std::path::Path;
@@ -31,11 +32,11 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
         return Err(Failure::Usage(format!("topic {name} and --table: specify one of them (a file is ./{name})")));
     }
     arguments.output.check(arguments.printing.format, false)?;
-    let Some(printing) = arguments.printing.text() else {
+    if arguments.printing.format == ReportFormat::Html {
         let page = html::compare(&arguments, fail_on.as_ref())?;
         arguments.output.write(&page.html, false)?;
         return Ok(page.outcome.as_ref().map_or(0, reported));
-    };
+    }
     let (mut names, mut sides) = (Vec::new(), Vec::new());
     for argument in inputs {
         let column = ColumnArgument::parse(argument, |name| Path::new(name).exists()).map_err(|e| usage(&e))?;
@@ -46,6 +47,18 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     let columns: Vec<_> = names.iter().map(String::as_str).zip(sides.iter().map(Vec::as_slice)).collect();
     let mut comparison = mmtwin::compare(&columns);
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
+    let Some(printing) = arguments.printing.text() else {
+        match topic {
+            Some(topic) => comparison.select_topic(topic),
+            None => add_fidelity(&mut comparison, &sides)?,
+        }
+        // For those who may read all that it is made of.
+        let files = comparison.inputs.iter().map(|input| output::mode_of(Path::new(&input.info.name)));
+        let mode = files.fold(0o666, |all, mode| all & mode);
+        let ReportPrinting { tables, format } = &arguments.printing;
+        table_files::write(comparison, tables, *format, &arguments.output, mode)?;
+        return Ok(outcome.map_or(0, |outcome| reported(&outcome)));
+    };
     let people = printing.format == Format::Table && printing.tables.is_empty();
     let mut text = Vec::new();
     match topic {

@@ -1,5 +1,6 @@
 //! `mmtwin convert`.
 
+use super::openmetrics::{self, Counters};
 use crate::args::{Compression, Convert, Target, Weight};
 use crate::tidy;
 use crate::{Failure, reading};
@@ -11,7 +12,7 @@ use mmtwin_trace::Outcome;
 use mmtwin_trace::dat::{Codec, DatWriter, Version};
 use mmtwin_trace::input::{Input, Options};
 use mmtwin_trace::output::{self, FileOutput};
-use mmtwin_trace::write::{Columns, Header, ParquetWriter, TextStyle, TextWriter};
+use mmtwin_trace::write::{Columns, Header, ParquetWriter, PerfettoWriter, TextStyle, TextWriter};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -29,18 +30,28 @@ pub fn run(mut arguments: Convert) -> Result<i32, Failure> {
     }
     let (force, mode) = (arguments.force, output::mode_of(source));
     match target {
-        Target::Text | Target::Dat | Target::Folded => FileOutput::check(output, force)?,
+        Target::Text | Target::Dat | Target::Folded | Target::Perfetto | Target::Openmetrics => {
+            FileOutput::check(output, force)?
+        }
         Target::Parquet => ParquetWriter::check(output, force)?,
     }
     let filter = arguments.filtering.filter()?;
     tidy::on_signals()?;
     let mut file = reading::open(source)?;
     let extent = Extent::of(&file);
+    let epoch = file.recording().and_then(openmetrics::epoch);
     let input = Part { input: file.input(&Options::default())?, filter, extent };
     let outcome = match target {
         Target::Text => text(input, output, FileOutput::open(output, force, mode)?)?,
         Target::Dat => dat(input, output, FileOutput::open(output, force, mode)?, version(&arguments))?,
         Target::Parquet => parquet(input, output, force, mode)?,
+        Target::Openmetrics => {
+            let mut counters = Counters::new(arguments.samples, epoch);
+            let outcome = input.read(&mut counters)?;
+            FileOutput::open(output, force, mode)?.write(&counters.text()?)?;
+            outcome
+        }
+        Target::Perfetto => perfetto(input, output, FileOutput::open(output, force, mode)?)?,
         Target::Folded => folded(input, FileOutput::open(output, force, mode)?, weight(&arguments))?,
     };
     reading::warn(&outcome);
@@ -53,6 +64,10 @@ fn target_of(output: &Path) -> Option<Target> {
     let stem = [".gz", ".zst"].iter().find_map(|s| name.strip_suffix(s)).unwrap_or(name);
     if stem.ends_with(".dat") {
         Some(Target::Dat)
+    } else if [".pftrace", ".perfetto-trace"].iter().any(|end| name.ends_with(end)) {
+        Some(Target::Perfetto)
+    } else if name.ends_with(".openmetrics") {
+        Some(Target::Openmetrics)
     } else if name.ends_with(".folded") {
         Some(Target::Folded)
     } else if stem.ends_with(".txt") {
@@ -123,6 +138,14 @@ fn dat(part: Part<'_>, output: &Path, to: FileOutput, version: Version) -> Resul
     let written = writer.close(&output.to_string_lossy(), &mut BufWriter::new(to.file()))?;
     to.commit()?;
     outcome.warnings.append(written.left_out);
+    Ok(outcome)
+}
+
+fn perfetto(part: Part<'_>, output: &Path, to: FileOutput) -> Result<Outcome, Failure> {
+    let mut writer = PerfettoWriter::new(to.file(), &output.to_string_lossy(), part.input.formats.clone());
+    let outcome = part.read(&mut writer)?;
+    writer.close()?;
+    to.commit()?;
     Ok(outcome)
 }
 

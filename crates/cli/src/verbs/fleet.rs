@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 /// Runs it. Exit status 1 if a recording could not be read; the others are reported all the same.
 pub fn run(arguments: &Report, printing: Option<&Printing>) -> Result<i32, Failure> {
-    let printing = printing.ok_or_else(|| Failure::Usage("--fleet has no page: --format table, json or csv".into()))?;
+    let printing = printing.ok_or_else(|| {
+        Failure::Usage("--fleet has --format table, json and csv; --index FILE writes Parquet".into())
+    })?;
     let options = arguments.reading.options()?;
     let filter = arguments.filtering.filter()?;
     if let Some(index) = &arguments.index {

@@ -12,6 +12,7 @@ mod fleet;
 mod flight;
 mod html;
 mod keys;
+mod openmetrics;
 pub mod record;
 pub mod reference;
 pub mod replay;
@@ -21,7 +22,9 @@ pub mod run;
 pub mod scenario;
 pub mod script;
 pub mod scrub;
+pub mod serve;
 pub mod snap;
+pub mod table_files;
 pub mod top;
 
 use crate::args::{Format, Printing};

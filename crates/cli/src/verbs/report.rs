@@ -1,7 +1,7 @@
 //! `mmtwin report`.
 
-use super::{append, colour, html, reported};
-use crate::args::{Format, Printing, Reading, Report, TableStyle};
+use super::{append, colour, html, reported, table_files};
+use crate::args::{Format, Printing, Reading, Report, ReportFormat, ReportPrinting, TableStyle};
 use crate::{Failure, reading, say, status, terminal};
 use mmtwin::Analysed;
 use mmtwin_event::Times;
@@ -15,6 +15,7 @@ use mmtwin_report::tables::{historic, postprocess};
 use mmtwin_report::topics::{self, Topic};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::Options;
+use mmtwin_trace::output;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -27,7 +28,12 @@ pub fn run(arguments: Report) -> Result<i32, Failure> {
     if arguments.fleet {
         return super::fleet::run(&arguments, printing.as_ref());
     }
-    let Some(printing) = printing else { return page(&arguments) };
+    let Some(printing) = printing else {
+        return match arguments.printing.format {
+            ReportFormat::Html => page(&arguments),
+            _ => tables(&arguments),
+        };
+    };
     let mut text = Vec::new();
     let outcome = each(&arguments, &printing, &mut text);
     // What was read before an error is shown too; a file has all or nothing.
@@ -48,6 +54,39 @@ fn page(arguments: &Report) -> Result<i32, Failure> {
         status = status.max(lost(&analysed, arguments.max_lost));
     }
     Ok(status)
+}
+
+/// Writes the tables of one input as a directory of files. Returns the exit status.
+fn tables(arguments: &Report) -> Result<i32, Failure> {
+    let usage = |message: &str| Err(Failure::Usage(message.into()));
+    if arguments.keys {
+        return usage("--keys is a list: --format table, json or csv");
+    }
+    if arguments.style == TableStyle::Historic {
+        return usage("--format arrow and parquet have no historic layout");
+    }
+    let fail_on = arguments.fail_on.as_deref().map(FailOn::parse).transpose();
+    let fail_on = fail_on.map_err(|e| Failure::Usage(e.to_string()))?;
+    let (mut inputs, topic) = inputs_and_topic(&arguments.inputs);
+    check(arguments, topic)?;
+    if inputs.is_empty() {
+        let newest = reading::newest(Path::new("."))?;
+        reading::say_newest(&newest);
+        inputs.push(newest);
+    }
+    let [input] = inputs.as_slice() else {
+        return usage("--format arrow and parquet are about one input; compare puts several side by side");
+    };
+    let analysed = reading::analyse_part(input, &arguments.reading.options()?, &arguments.filtering.filter()?)?;
+    let outcome = fail_on.map(|f| f.evaluate(&compare::single(analysed.quantities()))).transpose();
+    let outcome = outcome.map_err(|e| Failure::Usage(e.to_string()))?;
+    let mut comparison = compare::single(analysed.report());
+    if let Some(topic) = topic {
+        comparison.select_topic(topic);
+    }
+    let ReportPrinting { tables, format } = &arguments.printing;
+    table_files::write(comparison, tables, *format, &arguments.output, output::mode_of(Path::new(input)))?;
+    Ok(outcome.as_ref().map_or(0, reported).max(lost(&analysed, arguments.max_lost)))
 }
 
 /// Says that too many events were lost, if there is a limit. Returns the exit status.

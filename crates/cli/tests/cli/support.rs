@@ -148,6 +148,16 @@ pub fn installed(test: &str, program: &str) -> bool {
     found
 }
 
+/// Python with the packages of `tools/python.sh`, if they are installed.
+pub fn python(test: &str) -> Option<Command> {
+    let python = root().join("target/python/bin/python");
+    if python.exists() {
+        return Some(Command::new(python));
+    }
+    skipped(test, "no target/python: run tools/python.sh");
+    None
+}
+
 /// Text of a gzip file of the repository.
 pub fn gunzip(name: &str) -> String {
     let packed = std::fs::File::open(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));

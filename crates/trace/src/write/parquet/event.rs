@@ -6,8 +6,9 @@
 
 use super::column::{Column, Type, Value};
 use crate::format::{FieldDef, Format, Formats, Storage};
-use mmtwin_event::value::{Bytes, Shape, Sym};
-use mmtwin_event::{Event, Fields, Place, Schema, Source, Symbol};
+use crate::write::fields::{characters, gfp_words, holds};
+use mmtwin_event::value::{Shape, Sym};
+use mmtwin_event::{Event, Place, Schema, Source, Symbol};
 
 /// Name and type of the columns of a typed event.
 pub(super) fn typed_columns(schema: &Schema) -> Vec<(&str, Type)> {
@@ -52,36 +53,11 @@ pub(super) fn push_typed(
             },
             Shape::Gfp => match event.text_of(value) {
                 Some(words) => column.push(Value::Text(words)),
-                None => column.push_word(value, || {
-                    let names = || field.aliases.iter().copied().chain([field.name]);
-                    let words = formats.and_then(|formats| {
-                        let format = formats.get(u16::try_from(event.id).ok()?)?;
-                        let own = format.fields.iter().find(|f| names().any(|n| n == f.name))?;
-                        format.words(formats, &own.name, event.raw)
-                    });
-                    words.unwrap_or_else(|| format!("{value:#x}").into())
-                }),
+                None => column.push_word(value, || gfp_words(event, field, value, formats)),
             },
         };
     }
     bytes
-}
-
-/// True if the event has the field, and its record is long enough to hold it.
-fn holds(event: &Event<'_>, slot: usize) -> bool {
-    match event.fields {
-        Fields::Record(layout, _) => {
-            let Place { offset, bits, .. } = layout.place(slot);
-            bits != 0 && usize::from(offset) + usize::from(bits / 8) <= event.raw.len()
-        }
-        _ => event.has(slot),
-    }
-}
-
-/// The characters of a slot; `None` if the record ends before them.
-fn characters<'a>(event: &Event<'a>, slot: u64) -> Option<&'a [u8]> {
-    let Bytes { start, len } = Bytes::from_slot(slot);
-    event.raw.get(start as usize..)?.get(..len as usize)
 }
 
 /// Name and type of the columns of the events of a format.

@@ -6,11 +6,11 @@
 
 mod column;
 mod event;
-mod replace;
 mod table;
 
 use crate::format::Formats;
 use crate::output::{self, Folder};
+use crate::write::tables;
 use crate::{Error, Outcome};
 use column::{Type, Value};
 use mmtwin_event::manifest::SCHEMA_VERSION;
@@ -96,7 +96,7 @@ impl ParquetWriter {
     /// # Errors
     /// As of [`ParquetWriter::create`].
     pub fn check(to: &Path, force: bool) -> Result<(), Error> {
-        Folder::check(to, force, output::Kind::Other { mode: 0, look: replace::look })
+        Folder::check(to, force, output::Kind::Other { mode: 0, look: tables::look })
     }
 
     /// A writer of the directory `to`. `formats` are those of the source, if it is binary. If `to` exists, it is an
@@ -106,7 +106,7 @@ impl ParquetWriter {
         // Who may read a file may list it.
         let directory = 0o700 | mode | (mode & 0o444) >> 2;
         Ok(ParquetWriter {
-            folder: Folder::create(to, force, output::Kind::Other { mode: directory, look: replace::look })?,
+            folder: Folder::create(to, force, output::Kind::Other { mode: directory, look: tables::look })?,
             mode,
             formats,
             source: Source::default(),
