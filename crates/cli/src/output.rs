@@ -3,11 +3,14 @@
 use crate::args::{Output, ReportFormat};
 use crate::verbs::table_files;
 use crate::{Failure, terminal};
-use mmtwin_trace::output::FileOutput;
+use mmtwin_trace::output::{self, FileOutput};
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 
-/// Who may read it: as any file that the user writes.
-const MODE: u32 = 0o666;
+/// Permissions of what is made of these inputs: for those who may read all of them.
+pub fn mode_of<'a>(inputs: impl IntoIterator<Item = &'a (impl AsRef<Path> + ?Sized + 'a)>) -> u32 {
+    inputs.into_iter().fold(0o666, |mode, input| mode & output::mode_of(input.as_ref()))
+}
 
 impl Output {
     /// Refuses a place that cannot be written, before long work; from then on text has colours only where it is seen.
@@ -34,10 +37,10 @@ impl Output {
         Ok(FileOutput::check(path, self.force)?)
     }
 
-    /// Writes it; to a terminal through a pager, if `pager` says so and it is longer.
-    pub fn write(&self, text: &[u8], pager: bool) -> Result<(), Failure> {
+    /// Writes it, a file with this mode; to a terminal through a pager, if `pager` says so and it is longer.
+    pub fn write(&self, text: &[u8], mode: u32, pager: bool) -> Result<(), Failure> {
         let Some(path) = &self.output else { return Ok(terminal::show(text, pager)?) };
-        let output = FileOutput::open(path, self.force, MODE)?;
+        let output = FileOutput::open(path, self.force, mode)?;
         let failed = |error: std::io::Error| Failure::Error(format!("{}: {error}", path.display()));
         output.file().write_all(text).map_err(failed)?;
         output.commit()?;

@@ -3,7 +3,7 @@
 use super::report::for_people;
 use super::{append, colour, html, reported, table_files};
 use crate::args::{Compare, Format, ReportFormat, ReportPrinting};
-use crate::{Failure, reading, terminal};
+use crate::{Failure, output, reading, terminal};
 use mmtwin::{Analysed, running};
 use mmtwin_report::column::ColumnArgument;
 use mmtwin_report::compare::{Comparison, JoinedBody, JoinedTable};
@@ -12,7 +12,6 @@ use mmtwin_report::format;
 use mmtwin_report::side_by_side::{self, Subject};
 use mmtwin_report::topics;
 use mmtwin_trace::input::Options;
-use mmtwin_trace::output;
 use mmtwin_validate::fidelity;
 use std::ffi::OsString;
 use std::path::Path;
@@ -34,7 +33,7 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     arguments.output.check(arguments.printing.format, false)?;
     if arguments.printing.format == ReportFormat::Html {
         let page = html::compare(&arguments, fail_on.as_ref())?;
-        arguments.output.write(&page.html, false)?;
+        arguments.output.write(&page.html, page.mode, false)?;
         return Ok(page.outcome.as_ref().map_or(0, reported));
     }
     let (mut names, mut sides) = (Vec::new(), Vec::new());
@@ -47,14 +46,12 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     let columns: Vec<_> = names.iter().map(String::as_str).zip(sides.iter().map(Vec::as_slice)).collect();
     let mut comparison = mmtwin::compare(&columns);
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
+    let mode = output::mode_of(comparison.inputs.iter().map(|input| &input.info.name));
     let Some(printing) = arguments.printing.text() else {
         match topic {
             Some(topic) => comparison.select_topic(topic),
             None => add_fidelity(&mut comparison, &sides)?,
         }
-        // For those who may read all that it is made of.
-        let files = comparison.inputs.iter().map(|input| output::mode_of(Path::new(&input.info.name)));
-        let mode = files.fold(0o666, |all, mode| all & mode);
         let ReportPrinting { tables, format } = &arguments.printing;
         table_files::write(comparison, tables, *format, &arguments.output, mode)?;
         return Ok(outcome.map_or(0, |outcome| reported(&outcome)));
@@ -85,7 +82,7 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
             }
         }
     }
-    arguments.output.write(&text, !arguments.amount.no_pager)?;
+    arguments.output.write(&text, mode, !arguments.amount.no_pager)?;
     Ok(outcome.map_or(0, |outcome| reported(&outcome)))
 }
 

@@ -1,10 +1,10 @@
 //! `mmtwin report --fleet`: many recordings on one page.
 
 use crate::args::{Format, Printing, Report};
-use crate::{Failure, parallel, terminal};
+use crate::{Failure, output, parallel, terminal};
 use mmtwin_report::fleet::{self, Fleet, Unreadable};
 use mmtwin_report::screen;
-use mmtwin_trace::output::{self, FileOutput};
+use mmtwin_trace::output::FileOutput;
 use std::path::PathBuf;
 
 /// Runs it. Exit status 1 if a recording could not be read; the others are reported all the same.
@@ -35,9 +35,8 @@ pub fn run(arguments: &Report, printing: Option<&Printing>) -> Result<i32, Failu
         }
     }
     let fleet = Fleet::new(recordings, unreadable);
+    let mode = output::mode_of(&found);
     if let Some(index) = &arguments.index {
-        // For those who may read all that it is made of.
-        let mode = found.iter().map(|path| output::mode_of(path)).fold(0o666, |all, mode| all & mode);
         let output = FileOutput::open(index, arguments.output.force, mode)?;
         mmtwin::fleet::write_index(&fleet, output.file())
             .map_err(|error| Failure::Error(format!("{}: {error}", index.display())))?;
@@ -55,6 +54,6 @@ pub fn run(arguments: &Report, printing: Option<&Printing>) -> Result<i32, Failu
             }
         }
     }
-    arguments.output.write(&text, !arguments.amount.no_pager)?;
+    arguments.output.write(&text, mode, !arguments.amount.no_pager)?;
     Ok(i32::from(!fleet.unreadable.is_empty()))
 }

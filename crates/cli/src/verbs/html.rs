@@ -1,7 +1,7 @@
 //! `report` and `compare` with `--format html`: one file with charts over time.
 
 use crate::args::{Compare, Report, TableStyle};
-use crate::{Failure, progress, reading};
+use crate::{Failure, output, progress, reading};
 use mmtwin::{Analysed, Filter};
 use mmtwin_analysis::series::Series;
 use mmtwin_report::column::ColumnArgument;
@@ -18,6 +18,8 @@ use std::path::Path;
 /// A page, and what it is about.
 pub(super) struct Page {
     pub(super) html: Vec<u8>,
+    /// Permissions of its file.
+    pub(super) mode: u32,
     /// What `--fail-on` found.
     pub(super) outcome: Option<Outcome>,
     /// The input of a report.
@@ -61,7 +63,7 @@ pub(super) fn report(arguments: &Report, fail_on: Option<&FailOn>) -> Result<Pag
     let run = Run { name: &name, subject: subject(&analysed, &report), series };
     let mut page = Vec::new();
     html::write(&format!("mmtwin report: {name}"), vec![run], &comparison, &mut page)?;
-    Ok(Page { html: page, outcome, analysed: Some(analysed) })
+    Ok(Page { html: page, mode: output::mode_of([&input]), outcome, analysed: Some(analysed) })
 }
 
 /// The page of a comparison: of several runs of one column the first is drawn.
@@ -87,6 +89,7 @@ pub(super) fn compare(arguments: &Compare, fail_on: Option<&FailOn>) -> Result<P
     let comparison = mmtwin::compare(&columns);
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose();
     let outcome = outcome.map_err(|e| Failure::Usage(e.to_string()))?;
+    let mode = output::mode_of(comparison.inputs.iter().map(|input| &input.info.name));
     let comparison = chosen(comparison, &arguments.printing.tables)?;
     let reports: Vec<model::Report> = sides.iter().map(|side| side[0].report()).collect();
     let runs = comparison.columns.iter().zip(&sides).zip(&reports).zip(drawn);
@@ -97,7 +100,7 @@ pub(super) fn compare(arguments: &Compare, fail_on: Option<&FailOn>) -> Result<P
     let mut page = Vec::new();
     let title = format!("mmtwin compare: {}", comparison.columns.join(", "));
     html::write(&title, runs.collect(), &comparison, &mut page)?;
-    Ok(Page { html: page, outcome, analysed: None })
+    Ok(Page { html: page, mode, outcome, analysed: None })
 }
 
 fn subject<'a>(analysed: &'a Analysed, report: &'a model::Report) -> Subject<'a> {

@@ -2,7 +2,7 @@
 
 use super::{append, colour, html, reported, table_files};
 use crate::args::{Format, Printing, Reading, Report, ReportFormat, ReportPrinting, TableStyle};
-use crate::{Failure, reading, say, status, terminal};
+use crate::{Failure, output, reading, say, status, terminal};
 use mmtwin::Analysed;
 use mmtwin_event::Times;
 use mmtwin_report::compare::{self, Comparison};
@@ -15,7 +15,6 @@ use mmtwin_report::tables::{historic, postprocess};
 use mmtwin_report::topics::{self, Topic};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::Options;
-use mmtwin_trace::output;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -38,7 +37,11 @@ pub fn run(arguments: Report) -> Result<i32, Failure> {
     let outcome = each(&arguments, &printing, &mut text);
     // What was read before an error is shown too; a file has all or nothing.
     if outcome.is_ok() || arguments.output.output.is_none() {
-        arguments.output.write(&text, !arguments.amount.no_pager)?;
+        let (mut inputs, _) = inputs_and_topic(&arguments.inputs);
+        if inputs.is_empty() {
+            inputs.extend(reading::newest(Path::new(".")).ok());
+        }
+        arguments.output.write(&text, output::mode_of(&inputs), !arguments.amount.no_pager)?;
     }
     outcome
 }
@@ -48,7 +51,7 @@ fn page(arguments: &Report) -> Result<i32, Failure> {
     let fail_on = arguments.fail_on.as_deref().map(FailOn::parse).transpose();
     let fail_on = fail_on.map_err(|e| Failure::Usage(e.to_string()))?;
     let page = html::report(arguments, fail_on.as_ref())?;
-    arguments.output.write(&page.html, false)?;
+    arguments.output.write(&page.html, page.mode, false)?;
     let mut status = page.outcome.as_ref().map_or(0, reported);
     if let Some(analysed) = page.analysed {
         status = status.max(lost(&analysed, arguments.max_lost));
@@ -85,7 +88,7 @@ fn tables(arguments: &Report) -> Result<i32, Failure> {
         comparison.select_topic(topic);
     }
     let ReportPrinting { tables, format } = &arguments.printing;
-    table_files::write(comparison, tables, *format, &arguments.output, output::mode_of(Path::new(input)))?;
+    table_files::write(comparison, tables, *format, &arguments.output, output::mode_of([input]))?;
     Ok(outcome.as_ref().map_or(0, reported).max(lost(&analysed, arguments.max_lost)))
 }
 
