@@ -50,6 +50,12 @@ impl Bins {
         }
     }
 
+    /// Makes the bins from one time to another, also where nothing was added.
+    pub fn cover(&mut self, from: u64, to: u64) {
+        self.hold(from);
+        self.hold(to);
+    }
+
     /// Width of a bin in nanoseconds.
     pub fn width(&self) -> u64 {
         1 << self.shift
@@ -143,6 +149,9 @@ mod tests {
         assert_eq!(forward, backward);
         assert!(forward.iter().count() <= 64);
         assert_eq!((sum(&forward, 2), sum(&forward, 0), forward.rows()), (35, 0, 3));
+        let mut wide = forward.clone();
+        wide.cover(0, 2_000_000_000_000);
+        assert!(wide.iter().last().is_some_and(|(at, _)| at > 1_900_000_000_000) && sum(&wide, 2) == 35);
         forward.thin(5);
         assert!(forward.iter().count() <= 5 && sum(&forward, 2) == 35);
     }

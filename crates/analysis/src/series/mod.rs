@@ -155,12 +155,21 @@ impl Series {
         self.moments.add(Moment { from, until: until.max(from), pid, what: What::Kswapd { node } });
     }
 
+    /// Sums of events become 0 where nothing happened from one time to another, in nanoseconds of the trace clock.
+    pub fn cover(&mut self, from: u64, to: u64) {
+        self.latency.cover(from, to);
+        self.bins().into_iter().for_each(|bins| bins.cover(from, to));
+    }
+
     /// Joins bins and blocks until no picture has more than so many.
     pub fn thin(&mut self, most: usize) {
         self.samples.thin(most);
-        let bins = [&mut self.reclaimed, &mut self.waited, &mut self.awake, &mut self.purged];
-        let more = [&mut self.migrated, &mut self.moved];
-        bins.into_iter().chain(more).for_each(|bins| bins.thin(most));
+        self.bins().into_iter().for_each(|bins| bins.thin(most));
+    }
+
+    fn bins(&mut self) -> [&mut Bins; 6] {
+        let Series { reclaimed, waited, awake, purged, migrated, moved, .. } = self;
+        [reclaimed, waited, awake, purged, migrated, moved]
     }
 }
 

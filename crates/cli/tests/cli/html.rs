@@ -90,6 +90,7 @@ fn a_browser_draws_what_the_file_has() {
     zoom(&mut browser);
     filter(&mut browser, &at("host.html"));
     mark(&mut browser, &at("host.html"));
+    keys_and_order(&mut browser);
     let page = at("both.html");
     let [host, lab] = [host, lab].map(|path| path.to_str().unwrap());
     ok(["compare", host, lab, "--format", "html", "-o", page.to_str().unwrap()]);
@@ -159,6 +160,36 @@ fn mark(browser: &mut Browser, page: &Path) {
     browser.until(&format!("{shown} > 0 && {shown} < {waits}"));
     assert_eq!(browser.value("document.activeElement.textContent"), "Waits for memory");
     browser.value("document.getElementById('all').click()");
+}
+
+/// Keys move and zoom, a heading sorts, and the theme changes.
+fn keys_and_order(browser: &mut Browser) {
+    let press = |key: &str| {
+        let event = format!("new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}})");
+        format!("document.querySelector('[data-chart]').dispatchEvent({event})")
+    };
+    browser.value("document.querySelector('[data-chart]').scrollIntoView()");
+    let whole = "'0,' + JSON.parse(document.getElementById('page').textContent).runs[0].length";
+    browser.until(&format!("{RANGES}[0] === {whole}"));
+    browser.value(&press("+"));
+    browser.until(&format!("{RANGES}[0] !== {whole}"));
+    let closer = browser.value(RANGES);
+    browser.value(&press("ArrowRight"));
+    browser.until(&format!("{RANGES}[0] !== {}", closer[0]));
+    browser.value(&press("0"));
+    browser.until(&format!("{RANGES}[0] === {whole}"));
+    let list = "document.querySelector('[data-list=waits]')";
+    let column = format!(
+        "(() => {{ {list}.querySelectorAll('th button')[5].click(); \
+         return [...{list}.querySelectorAll('tbody tr')].map(row => Number(row.cells[5].textContent)) }})()"
+    );
+    let numbers: Vec<u64> = serde_json::from_value(browser.value(&column)).unwrap();
+    assert!(numbers.len() > 10 && numbers.is_sorted_by(|a, b| a >= b), "{numbers:?}");
+    assert_eq!(browser.value(&format!("{list}.querySelectorAll('th')[5].ariaSort")), "descending");
+    let back = "getComputedStyle(document.body).backgroundColor";
+    let light = browser.value(back);
+    browser.value("document.getElementById('theme').click()");
+    assert_ne!(browser.value(back), light);
 }
 
 /// Names are no markup, and a script that was put into the file does not run.

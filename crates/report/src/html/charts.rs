@@ -92,7 +92,7 @@ fn reclaim(charts: &mut Charts, subject: &Subject<'_>, series: &Series, sampled:
         lines = vmstat(charts, series, sampled, &wanted);
     }
     charts.push("reclaimed", title, Unit::BytesPerSecond, note, lines);
-    let nodes: Vec<_> = (0..series.awake.rows()).map(|node| (node, format!("node {node}"))).collect();
+    let nodes: Vec<_> = (0..series.awake.rows().max(1)).map(|node| (node, format!("node {node}"))).collect();
     let kinds = [Kind::MmVmscanKswapdWake, Kind::MmVmscanKswapdSleep];
     let lines = of_events(charts, subject, &kinds, "awake", &series.awake, &nodes, 1e-7);
     charts.push("kswapd", "kswapd awake", Unit::Percent, "from its wake-ups to its sleeps", lines);

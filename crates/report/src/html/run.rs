@@ -65,8 +65,11 @@ type WaitRow = (f64, f64, usize, usize, Option<i32>, u64, u64);
 
 /// Data of a run, of which no line has more than `most` blocks.
 pub(super) fn data(run: &mut Run<'_>, most: usize) -> RunData {
-    run.series.thin(most);
     let range = screen::range(&run.subject);
+    if let Some((start, end)) = range {
+        run.series.cover(start, end);
+    }
+    run.series.thin(most);
     let (start, series) = (range.map_or(0, |(start, _)| start), &run.series);
     let made = match range {
         Some(_) => charts::all(&run.subject, series, start),

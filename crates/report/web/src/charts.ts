@@ -65,7 +65,7 @@ export interface Shown {
 export function show(runs: Run[], into: HTMLElement, goTo: (mark: Mark) => void): void {
   const shown: Shown[] = [];
   const marks = runs.length === 1 ? (runs[0]?.marks ?? []) : [];
-  onTheme(() => shown.forEach(({ plot }) => plot.redraw(false)));
+  onTheme(() => shown.forEach(({ plot }) => recolour(plot)));
   let resizing = 0;
   addEventListener("resize", () => {
     cancelAnimationFrame(resizing);
@@ -89,6 +89,15 @@ export function show(runs: Run[], into: HTMLElement, goTo: (mark: Mark) => void)
     setTimeout(next);
   };
   next();
+}
+
+function recolour(plot: uPlot): void {
+  const { series, root } = plot;
+  root.querySelectorAll<HTMLElement>(".u-series .u-marker").forEach((marker, i) => {
+    const stroke = series[i]?.stroke;
+    if (typeof stroke === "function") marker.style.borderColor = String(stroke(plot, i));
+  });
+  plot.redraw(false);
 }
 
 const width = (figure: HTMLElement): number => Math.max(240, figure.clientWidth);

@@ -93,9 +93,12 @@ impl Browser {
         result["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true, at most a minute.
     pub(super) fn until(&mut self, expression: &str) {
-        let polled = format!("new Promise(ok => {{ const f = () => {expression} ? ok(1) : setTimeout(f, 10); f() }})");
+        let polled = format!(
+            "new Promise((ok, no) => {{ const end = Date.now() + 60000; const f = () => {expression} ? ok(1) : \
+             Date.now() > end ? no(new Error('never true')) : setTimeout(f, 10); f() }})"
+        );
         self.value(&polled);
     }
 
