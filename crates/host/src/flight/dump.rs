@@ -32,12 +32,12 @@ impl Dump {
     /// # Errors
     /// What the system refuses; nothing is left then.
     pub fn begin(head: &Path, output: &Path, from: u64) -> Result<Dump, Error> {
-        let mut manifest = head::manifest(head)?;
+        let (mut manifest, run) = head::read(head)?;
         manifest.start = from;
         manifest.evidence.files.remove(BOOT_ID);
         let mut writer = Writer::create(output, false)?;
         head::copy_formats(head, &mut writer)?;
-        writer.run(&head::run(head)?)?;
+        writer.run(&run)?;
         writer.manifest(&manifest)?;
         let files = writer.page_files(true)?;
         let mut losses = BTreeMap::new();

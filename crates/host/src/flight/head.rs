@@ -6,7 +6,7 @@
 use super::directory::Directory;
 use crate::Error;
 use mmtwin_event::manifest::{Manifest, Run};
-use mmtwin_trace::recording::Writer;
+use mmtwin_trace::recording::{Recording, Writer};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -53,25 +53,13 @@ fn remove(path: &Path) -> Result<(), Error> {
     fs::remove_dir_all(path).map_err(|e| Error::io(path.to_string_lossy(), e))
 }
 
-/// The manifest of a head.
+/// What is known of the start: of the machine, and of the recorder.
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn manifest(head: &Path) -> Result<Manifest, Error> {
-    json(&head.join("manifest.json"))
-}
-
-/// Which recorder, when and where.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn run(head: &Path) -> Result<Run, Error> {
-    json(&head.join("run.json"))
-}
-
-fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let read = fs::read(path).and_then(|text| serde_json::from_slice(&text).map_err(io::Error::from));
-    read.map_err(|e| Error::io(path.to_string_lossy(), e))
+pub fn read(head: &Path) -> Result<(Manifest, Run), Error> {
+    let Recording { manifest, run, .. } = Recording::open(head)?;
+    Ok((manifest, run.unwrap_or_default()))
 }
 
 /// The texts of `formats/`, by path in it.
@@ -110,7 +98,7 @@ pub fn copy_formats(head: &Path, writer: &mut Writer) -> Result<(), Error> {
 
 fn say_the_same(one: &Path, other: &Path) -> bool {
     let said = |head: &Path| {
-        let manifest = manifest(head).ok()?;
+        let (manifest, _) = read(head).ok()?;
         let boot = manifest.evidence.files.get(BOOT_ID).cloned()?;
         Some((boot, manifest.clock, manifest.tracing, manifest.counters, formats(head).ok()?))
     };
@@ -142,6 +130,6 @@ mod tests {
         assert_eq!(directory.heads(), [1, 2, 3]);
         remove_unused(&directory, |head| head == 3).unwrap();
         assert_eq!(directory.heads(), [3]);
-        assert_eq!(manifest(&directory.head(3)).unwrap().start, 3);
+        assert_eq!(read(&directory.head(3)).unwrap().0.start, 3);
     }
 }

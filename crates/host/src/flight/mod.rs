@@ -100,7 +100,7 @@ fn left(directory: &Directory) -> Result<PathBuf, Error> {
     let from = of_last.clone().next().map_or(0, |stored| stored.from);
     let head = directory.head(last.head);
     let boot = fs::read_to_string(head::BOOT_ID).map(|text| text.trim_end().to_owned());
-    let is_this_boot = head::manifest(&head)?.evidence.files.get(head::BOOT_ID) == boot.ok().as_ref();
+    let is_this_boot = head::read(&head)?.0.evidence.files.get(head::BOOT_ID) == boot.ok().as_ref();
     let mut dump = Dump::begin(&head, &directory.next_dump("snap"), from)?;
     for stored in of_last {
         dump.add(&ring.path(stored))?;
