@@ -2,7 +2,7 @@
 //!
 //! [`Analysis`] is a [`Sink`]: it gives each event to the accumulators of its subject, one per file, each a plain
 //! struct with its sums. Nothing grows with the number of events; what could is capped and says what it omitted.
-//! Order is needed only within a task and within a CPU.
+//! Order is needed only within a task and within a CPU. A long input is taken in two halves at the same time (`halves`).
 
 pub mod alloc;
 pub mod calls;
@@ -13,6 +13,7 @@ pub mod durations;
 pub mod explain;
 pub mod filemap;
 pub mod findings;
+mod halves;
 pub mod histogram;
 pub mod index;
 pub mod invariants;
@@ -42,7 +43,7 @@ use counters::Counters;
 use filemap::Filemap;
 use invariants::Invariants;
 use losses::Losses;
-use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source};
+use mmtwin_event::{Call, CounterRow, Event, Half, Kind, Order, Sink, Source};
 use numa::Numa;
 use oom::Oom;
 use reclaim::Reclaim;
@@ -97,6 +98,8 @@ pub struct Analysis {
     pub counters: Counters,
     /// Sums that are held against counters.
     pub invariants: Invariants,
+    /// While it is in two halves.
+    copies: Option<Box<halves::Copies>>,
 }
 
 /// A stretch of time in nanoseconds of the trace clock.
@@ -186,85 +189,15 @@ impl Sink for Analysis {
     }
 
     fn event(&mut self, ev: &Event<'_>) {
-        use Kind::*;
-        self.recorded.saw(ev.kind);
-        self.span.hold(ev.ts);
-        self.stacks.event(ev, &mut self.tasks);
-        match ev.kind {
-            // The two most frequent events, each decoded once.
-            MmVmscanLruIsolate => {
-                let (e, task) = (ev.typed(), self.tasks.of(ev));
-                self.reclaim.isolate(&e, task);
-                self.invariants.isolate(ev.ts, &e, task.context);
-            }
-            MmVmscanLruShrinkInactive => {
-                let (e, task) = (ev.typed(), self.tasks.of(ev));
-                self.reclaim.shrink_inactive(ev.ts, &e, task);
-                self.invariants.shrink_inactive(ev.ts, &e, task.context);
-            }
-            MmVmscanMemcgIsolate
-            | MmVmscanLruShrinkActive
-            | MmVmscanWriteFolio
-            | MmVmscanReclaimPages
-            | MmVmscanDirectReclaimBegin
-            | MmVmscanDirectReclaimEnd
-            | MmVmscanMemcgReclaimBegin
-            | MmVmscanMemcgReclaimEnd
-            | MmVmscanMemcgSoftlimitReclaimBegin
-            | MmVmscanMemcgSoftlimitReclaimEnd
-            | MmVmscanNodeReclaimBegin
-            | MmVmscanNodeReclaimEnd
-            | MmVmscanKswapdWake
-            | MmVmscanKswapdSleep
-            | MmVmscanWakeupKswapd => {
-                self.reclaim.event(ev, self.tasks.of(ev), &self.losses);
-                self.invariants.event(ev);
-            }
-            MmShrinkSlabStart | MmShrinkSlabEnd => self.slab.event(ev, self.tasks.of(ev)),
-            MmVmscanThrottled | BalanceDirtyPages => self.throttle.event(ev, self.tasks.of(ev)),
-            WritebackCongestionWait | WritebackWaitIffCongested => self.congestion.event(ev, self.tasks.of(ev)),
-            MmCompactionIsolateMigratepages
-            | MmCompactionIsolateFreepages
-            | MmCompactionFastIsolateFreepages
-            | MmCompactionMigratepages
-            | MmCompactionBegin
-            | MmCompactionEnd
-            | MmCompactionTryToCompactPages
-            | MmCompactionFinished
-            | MmCompactionSuitable
-            | MmCompactionDeferred
-            | MmCompactionDeferCompaction
-            | MmCompactionDeferReset
-            | MmCompactionKcompactdSleep
-            | MmCompactionWakeupKcompactd
-            | MmCompactionKcompactdWake
-            | CompactRetry => self.compaction.event(ev, self.tasks.of(ev)),
-            MmMigratePages => {
-                self.numa.event(ev, self.tasks.of(ev));
-                self.invariants.event(ev);
-            }
-            MmNumaMigrateRatelimit
-            | SchedMoveNuma
-            | SchedStickNuma
-            | SchedSwapNuma
-            | SchedSkipVmaNuma
-            | UpdateNumaActiveNodesMask => self.numa.event(ev, self.tasks.of(ev)),
-            AllocVmapArea | PurgeVmapAreaLazy | FreeVmapAreaNoflush => self.vmalloc.event(ev),
-            MmPageAlloc
-            | MmPageFree
-            | MmPageFreeBatched
-            | MmPageAllocZoneLocked
-            | MmPagePcpuDrain
-            | MmPageAllocExtfrag => self.alloc.event(ev),
-            MarkVictim | FinishTaskReaping | SkipTaskReaping | ReclaimRetryZone => self.oom.event(ev),
-            MmFilemapAddToPageCache | MmFilemapDeleteFromPageCache => self.filemap.event(ev),
-            MmCollapseHugePage
-            | MmCollapseHugePageIsolate
-            | MmKhugepagedScanPmd
-            | MmKhugepagedCollapseFile
-            | MmKhugepagedScanFile => self.thp.event(ev),
-            _ => {}
-        }
+        self.take(ev);
+    }
+
+    fn halves(&mut self) -> Option<[Box<dyn Half + '_>; 2]> {
+        Some(self.divide())
+    }
+
+    fn join(&mut self) {
+        self.unite();
     }
 
     fn lost(&mut self, cpu: u32, events: Option<u64>, at: u64) {

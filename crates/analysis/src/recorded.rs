@@ -37,6 +37,11 @@ impl Recorded {
         self.seen[kind as usize] += 1;
     }
 
+    /// Adds the events that another one counted.
+    pub(crate) fn add(&mut self, other: &Recorded) {
+        self.seen.iter_mut().zip(&other.seen).for_each(|(sum, more)| *sum += more);
+    }
+
     /// Number of events of a kind; [`Kind::Other`] counts all without a type.
     pub fn count(&self, kind: Kind) -> u64 {
         self.seen[kind as usize]

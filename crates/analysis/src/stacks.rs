@@ -84,6 +84,11 @@ impl Stacks {
         self.record = source.stack;
     }
 
+    /// True if stacks were recorded.
+    pub(crate) fn are_recorded(&self) -> bool {
+        self.record.is_some()
+    }
+
     /// Takes any event.
     #[inline]
     pub(crate) fn event(&mut self, ev: &Event<'_>, tasks: &mut Tasks) {

@@ -6,7 +6,7 @@
 //! sources, from [`Sink::task`](mmtwin_event::Sink::task); `<...>` is the kernel's word for an unknown name.
 
 use crate::index::Index;
-use mmtwin_event::Event;
+use mmtwin_event::{Event, Fields, Kind};
 use std::collections::BTreeMap;
 
 /// Longest name of a task, without its NUL.
@@ -116,6 +116,37 @@ impl Task {
         task
     }
 
+    /// It begins a reclaim; that of a soft limit runs inside another.
+    pub(crate) fn enter(&mut self, begun: Open) {
+        let context = begun.context;
+        let nested =
+            context == Context::MemcgSoftlimit && !matches!(self.context, Context::Other | Context::MemcgSoftlimit);
+        self.outer = if nested { Open { context: self.context, ..self.open } } else { Open::default() };
+        self.open = begun;
+        self.context = context;
+    }
+
+    /// It ends the reclaim it is in. Gives that, and whether it ran inside another.
+    pub(crate) fn leave(&mut self) -> (Open, bool) {
+        let open = self.open;
+        let nested = self.outer.context != Context::Other;
+        self.open = if nested { self.outer } else { Open::default() };
+        self.outer = Open::default();
+        self.context = match self.open.context {
+            Context::Other if self.kswapd => Context::Kswapd,
+            outer => outer,
+        };
+        (open, nested)
+    }
+
+    /// It wakes or sleeps as kswapd: it is one, whatever its name.
+    pub(crate) fn is_kswapd(&mut self) {
+        self.kswapd = true;
+        self.open = Open::default();
+        self.outer = Open::default();
+        self.context = Context::Kswapd;
+    }
+
     fn set_comm(&mut self, comm: &[u8]) {
         let comm = &comm[..comm.len().min(COMM)];
         self.comm = [0; COMM];
@@ -150,7 +181,7 @@ pub(crate) fn is_kernel_daemon(task: &Task) -> bool {
 }
 
 /// All tasks of a stream, in the order in which they appeared.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tasks {
     list: Vec<Task>,
     by_pid: Index,
@@ -209,6 +240,38 @@ impl Tasks {
             self.list[entry as usize].tgid = ev.tgid;
         }
         entry
+    }
+
+    /// Takes note that a task wrote an event. False: it has no entry of its own.
+    pub(crate) fn ran(&mut self, cpu: u32, pid: i32) -> bool {
+        let event = Event {
+            ts: 0,
+            cpu,
+            pid,
+            tgid: 0,
+            flags: 0,
+            preempt_count: 0,
+            kind: Kind::Other,
+            id: 0,
+            comm: b"",
+            name: "",
+            raw: b"",
+            fields: Fields::Untyped,
+        };
+        self.of(&event);
+        // That of all others is never remembered.
+        self.last.get(cpu as usize % CACHED_CPUS).is_some_and(|(_, entry)| *entry != 0)
+    }
+
+    /// Takes over which shrinkers threads run now, from a copy that has seen the same events.
+    pub(crate) fn take_shrinking(&mut self, copy: &Tasks) {
+        let own = |entry: &u32| Some(*entry) != copy.shared;
+        for same in copy.threads.iter().map(|thread| thread.now).filter(own).map(|now| &copy.list[now as usize]) {
+            if let Some(at) = self.by_pid.get(u64::from(same.pid as u32)) {
+                let entry = self.threads[at as usize].now;
+                self.list[entry as usize].shrinking = same.shrinking;
+            }
+        }
     }
 
     /// Events of tasks that have no entry of their own, for there are more than 1,048,576 of them.
@@ -318,7 +381,6 @@ impl Tasks {
 mod tests {
     use super::*;
     use crate::testing::EventBuilder;
-    use mmtwin_event::Kind;
 
     fn names(tasks: &Tasks) -> Vec<String> {
         tasks.iter().map(|t| format!("{}-{}", t.name(), t.pid)).collect()

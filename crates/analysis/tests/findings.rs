@@ -32,7 +32,7 @@ fn analysis(recording: &str) -> Analysis {
     let mut outcome = Outcome::default();
     let packed = std::fs::read(data(&format!("{recording}.txt.gz"))).unwrap_or_else(|e| panic!("{recording}: {e}"));
     let mut text = flate2::read::GzDecoder::new(&packed[..]);
-    read_text(recording, TextInput::Stream(&mut text), &mut analysis, &mut outcome).expect("a trace");
+    read_text(recording, TextInput::Stream(&mut text), &mut analysis, &mut outcome, &mut |_| {}).expect("a trace");
     // Their order, as it is not known when they were saved.
     saved(&mut analysis, recording, "after", 1);
     analysis.finish();
@@ -156,7 +156,7 @@ fn recordings_are_readable_to_the_last_line() {
         let packed = std::fs::read(data(&format!("{recording}.txt.gz"))).expect("a recording");
         let (mut counted, mut outcome) = (Counted(0), Outcome::default());
         let mut text = flate2::read::GzDecoder::new(&packed[..]);
-        read_text(recording, TextInput::Stream(&mut text), &mut counted, &mut outcome).expect("a trace");
+        read_text(recording, TextInput::Stream(&mut text), &mut counted, &mut outcome, &mut |_| {}).expect("a trace");
         assert_eq!(
             (counted.0, outcome.warnings.list().len()),
             (events, 0),

@@ -26,7 +26,7 @@ fn analysis(recording: &str, enabled: &[&str]) -> Analysis {
     let packed = std::fs::read(file("txt.gz")).expect("a trace");
     let mut text = flate2::read::GzDecoder::new(&packed[..]);
     let mut outcome = Outcome::default();
-    read_text(recording, TextInput::Stream(&mut text), &mut analysis, &mut outcome).expect("a trace");
+    read_text(recording, TextInput::Stream(&mut text), &mut analysis, &mut outcome, &mut |_| {}).expect("a trace");
     assert_eq!(outcome.warnings.list(), []);
     saved(&mut analysis, "after.vmstat", 1);
     analysis.finish();

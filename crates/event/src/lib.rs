@@ -23,5 +23,5 @@ pub mod words;
 
 pub use event::{Event, Fielded, Fields, Form, Layout, MAX_SLOTS, Place, Slots, Symbol};
 pub use release::KernelRelease;
-pub use sink::{Call, CounterRow, NullSink, Order, Sink, Source, Task, Times};
+pub use sink::{Call, CounterRow, Half, NullSink, Order, Share, Sink, Source, Task, Times};
 pub use vocabulary::{Kind, Schema, Typed};

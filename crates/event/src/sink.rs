@@ -12,6 +12,31 @@ pub enum Order {
     Task,
 }
 
+/// What one half of a sink takes of the events of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// The events.
+    Events,
+    /// Only that a task ran.
+    Task,
+    /// Nothing.
+    Nothing,
+}
+
+/// One of the halves of a sink, which take a stream at the same time, each on a thread of its own and in the order that
+/// the sink asks for.
+pub trait Half: Send {
+    /// What it takes of the events of a kind; the same at all times.
+    fn share(&self, kind: Kind) -> Share;
+    /// One event, of which it takes all.
+    fn event(&mut self, event: &Event<'_>);
+    /// A task wrote an event on a CPU of which only that is taken. False: of events that follow it must be told too, else
+    /// it need not be told of this task on this CPU again.
+    fn ran(&mut self, cpu: u32, pid: i32) -> bool;
+    /// As [`Sink::lost`].
+    fn lost(&mut self, cpu: u32, events: Option<u64>, at: u64);
+}
+
 /// Receives a stream. The order of calls is: `start`, then tasks, counters, losses and events mixed, each kind in time
 /// order, then `finish`. A source that has no task names or counters does not call those.
 pub trait Sink {
@@ -27,6 +52,13 @@ pub trait Sink {
     fn event(&mut self, event: &Event<'_>);
     /// Events that the kernel overwrote or dropped before `at` on one CPU; `None`: number unknown.
     fn lost(&mut self, _cpu: u32, _events: Option<u64>, _at: u64) {}
+    /// Its halves, which take events and losses in its place until [`Sink::join`] is called, and nothing else is until
+    /// then. `None`: it is not divided.
+    fn halves(&mut self) -> Option<[Box<dyn Half + '_>; 2]> {
+        None
+    }
+    /// After the halves have taken all that was for them.
+    fn join(&mut self) {}
     /// One row of counters.
     fn counters(&mut self, _row: &CounterRow<'_>) {}
     /// A completed function call from a function_graph text.

@@ -4,14 +4,14 @@ use crate::filter::{Extent, Filter, Seen};
 use crate::{Error, about};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::series::{OverTime, Series};
+use mmtwin_event::Sink;
 use mmtwin_event::manifest::State;
 use mmtwin_event::results::Results;
-use mmtwin_event::{Call, CounterRow, Event, Kind, Order, Sink, Source, Task};
 use mmtwin_report::model::{Finding, InputInfo, Report};
 use mmtwin_report::screen::About;
 use mmtwin_report::{findings, tables};
 use mmtwin_trace::Outcome;
-use mmtwin_trace::input::{InputFile, Options};
+use mmtwin_trace::input::{Input, InputFile, Options};
 use mmtwin_trace::recording::Recording;
 use std::ffi::OsStr;
 
@@ -78,10 +78,9 @@ impl Trace {
     ///
     /// # Errors
     /// If nothing of it can be read, or the filter lets nothing through.
-    pub fn read<S: Sink + ?Sized>(&mut self, sink: &mut S, progress: &mut dyn FnMut(u64)) -> Result<Outcome, Error> {
+    pub fn read(&mut self, sink: &mut dyn Sink, progress: &mut dyn FnMut(u64)) -> Result<Outcome, Error> {
         let extent = Extent::of(&self.file);
-        let input = self.file.input(&self.options)?;
-        self.filter.read(input, extent, &mut Counted { sink, progress, events: 0, name: &self.name })
+        self.filter.read(input(&mut self.file, &self.name, &self.options)?, extent, sink, progress)
     }
 
     /// The same, with what was seen of the whole if only a part is read.
@@ -94,9 +93,8 @@ impl Trace {
             return Ok((self.read(sink, progress)?, None));
         }
         let extent = Extent::of(&self.file);
-        let input = self.file.input(&self.options)?;
-        let (outcome, seen) =
-            self.filter.read_part(input, extent, &mut Counted { sink, progress, events: 0, name: &self.name })?;
+        let input = input(&mut self.file, &self.name, &self.options)?;
+        let (outcome, seen) = self.filter.read_part(input, extent, sink, progress)?;
         Ok((outcome, Some(seen)))
     }
 
@@ -152,50 +150,13 @@ impl Trace {
     }
 }
 
-/// Events between two calls of a progress callback.
-const STEP: u64 = 1 << 18;
-
-/// Passes a stream on and tells how far it is.
-struct Counted<'s, S: ?Sized> {
-    sink: &'s mut S,
-    progress: &'s mut dyn FnMut(u64),
-    events: u64,
-    name: &'s str,
-}
-
-impl<S: Sink + ?Sized> Sink for Counted<'_, S> {
-    fn start(&mut self, source: &Source) {
-        // An archive is unpacked into a directory that will be gone.
-        match self.name {
-            "-" => self.sink.start(source),
-            name => self.sink.start(&Source { name: name.into(), ..source.clone() }),
-        }
+/// An input under the name that the user gave it: an archive is unpacked into a directory that will be gone.
+fn input<'a>(file: &'a mut InputFile, name: &str, options: &Options) -> Result<Input<'a>, Error> {
+    let mut input = file.input(options)?;
+    if name != "-" {
+        input.source.name = name.into();
     }
-    fn task(&mut self, task: &Task<'_>) {
-        self.sink.task(task);
-    }
-    fn order(&self, kind: Kind) -> Order {
-        self.sink.order(kind)
-    }
-    fn event(&mut self, event: &Event<'_>) {
-        self.events += 1;
-        if self.events.is_multiple_of(STEP) {
-            (self.progress)(self.events);
-        }
-        self.sink.event(event);
-    }
-    fn lost(&mut self, cpu: u32, events: Option<u64>, at: u64) {
-        self.sink.lost(cpu, events, at);
-    }
-    fn counters(&mut self, row: &CounterRow<'_>) {
-        self.sink.counters(row);
-    }
-    fn call(&mut self, call: &Call<'_>) {
-        self.sink.call(call);
-    }
-    fn finish(&mut self) {
-        self.sink.finish();
-    }
+    Ok(input)
 }
 
 /// An input, analysed.

@@ -103,6 +103,14 @@ pub fn pages_of(
     let half = bytes.len() / 2 / layout.page_size * layout.page_size;
     let (a, b) = bytes.split_at(half);
     let stream = |cpu, bytes| CpuStream { cpu, pages: Box::new(SlicePages::new("pages", 0, bytes, layout.page_size)) };
-    merge::deliver(vec![stream(0, a), stream(1, b)], layout, formats, &TimeMap::default(), sink, &mut outcome)?;
+    merge::deliver(
+        vec![stream(0, a), stream(1, b)],
+        layout,
+        formats,
+        &TimeMap::default(),
+        sink,
+        &mut outcome,
+        &mut |_| {},
+    )?;
     Ok(outcome)
 }

@@ -63,10 +63,10 @@ pub fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 /// A stream is read as the whole.
 pub fn run(input: &[u8]) -> Seen {
     let (mut all, mut outcome) = (Everything::default(), Outcome::default());
-    let whole = read_text("fuzz.txt", TextInput::Bytes(input), &mut all, &mut outcome);
+    let whole = read_text("fuzz.txt", TextInput::Bytes(input), &mut all, &mut outcome, &mut |_| {});
     let (mut again, mut ignored) = (Everything::default(), Outcome::default());
     let mut stream = input;
-    let streamed = read_text("fuzz.txt", TextInput::Stream(&mut stream), &mut again, &mut ignored);
+    let streamed = read_text("fuzz.txt", TextInput::Stream(&mut stream), &mut again, &mut ignored, &mut |_| {});
     assert_eq!((all.events, all.sum), (again.events, again.sum), "a stream is read as the whole");
     assert_eq!(whole.is_ok(), streamed.is_ok(), "a stream fails as the whole");
     match whole {

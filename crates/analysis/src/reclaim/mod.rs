@@ -316,25 +316,14 @@ impl Reclaim {
     fn begin(&mut self, ev: &Event<'_>, task: &mut Task, context: Context, order: i32) {
         self.contexts[context as usize].begins += 1;
         self.of(task).begins[context as usize] += 1;
-        let nested =
-            context == Context::MemcgSoftlimit && !matches!(task.context, Context::Other | Context::MemcgSoftlimit);
-        task.outer = if nested { Open { context: task.context, ..task.open } } else { Open::default() };
-        task.open = Open { context, begin: ev.ts, cpu: ev.cpu, order };
-        task.context = context;
+        task.enter(Open { context, begin: ev.ts, cpu: ev.cpu, order });
     }
 
     fn end(&mut self, ev: &Event<'_>, task: &mut Task, context: Context, reclaimed: u64, losses: &Losses) {
-        let open = task.open;
+        let (open, nested) = task.leave();
         let whole = open.context == context
             && !losses.since(open.cpu, open.begin)
             && (open.cpu == ev.cpu || !losses.since(ev.cpu, open.begin));
-        let nested = task.outer.context != Context::Other;
-        task.open = if nested { task.outer } else { Open::default() };
-        task.outer = Open::default();
-        task.context = match task.open.context {
-            Context::Other if task.kswapd => Context::Kswapd,
-            outer => outer,
-        };
         let totals = &mut self.contexts[context as usize];
         totals.ends += 1;
         totals.reclaimed_by_end = totals.reclaimed_by_end.saturating_add(reclaimed);
@@ -371,7 +360,7 @@ impl Reclaim {
     fn kswapd_wake(&mut self, ev: &Event<'_>, task: &mut Task) {
         let e: MmVmscanKswapdWake = ev.typed();
         self.contexts[Context::Kswapd as usize].begins += 1;
-        is_kswapd(task);
+        task.is_kswapd();
         let kswapd = self.of(task).kswapd.get_or_insert_default();
         kswapd.nid = e.nid;
         kswapd.order = e.order;
@@ -388,7 +377,7 @@ impl Reclaim {
 
     fn kswapd_sleep(&mut self, ev: &Event<'_>, task: &mut Task, losses: &Losses) {
         let e: MmVmscanKswapdSleep = ev.typed();
-        is_kswapd(task);
+        task.is_kswapd();
         self.contexts[Context::Kswapd as usize].ends += 1;
         let kswapd = self.of(task).kswapd.get_or_insert_default();
         kswapd.nid = e.nid;
@@ -424,12 +413,35 @@ impl Reclaim {
     }
 }
 
-/// A task that wakes or sleeps as kswapd is one, whatever its name.
-fn is_kswapd(task: &mut Task) {
-    task.kswapd = true;
-    task.open = Open::default();
-    task.outer = Open::default();
-    task.context = Context::Kswapd;
+/// The context of reclaim that begins with an event of a kind.
+pub(crate) fn begins(kind: Kind) -> Option<Context> {
+    Some(match kind {
+        Kind::MmVmscanDirectReclaimBegin => Context::Direct,
+        Kind::MmVmscanMemcgReclaimBegin => Context::Memcg,
+        Kind::MmVmscanMemcgSoftlimitReclaimBegin => Context::MemcgSoftlimit,
+        Kind::MmVmscanNodeReclaimBegin => Context::Node,
+        _ => return None,
+    })
+}
+
+/// True if reclaim other than that of kswapd ends with an event of a kind.
+pub(crate) fn ends(kind: Kind) -> bool {
+    use Kind::*;
+    matches!(
+        kind,
+        MmVmscanDirectReclaimEnd | MmVmscanMemcgReclaimEnd | MmVmscanMemcgSoftlimitReclaimEnd | MmVmscanNodeReclaimEnd
+    )
+}
+
+/// Moves a task into the context of reclaim in which [`Reclaim::event`] leaves it, without any sums.
+pub(crate) fn follow(ev: &Event<'_>, task: &mut Task) {
+    match begins(ev.kind) {
+        Some(context) => task.enter(Open { context, begin: ev.ts, cpu: ev.cpu, order: 0 }),
+        None if ends(ev.kind) => {
+            task.leave();
+        }
+        None => task.is_kswapd(),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What is measured, and what it has to reach.
 
-use crate::inputs::{self, Input, Recipe, Result, Seed, Size, fail, first_lines, unless_made};
-use crate::measure::{Cost, Program, in_turns, median, own, warm};
+use crate::inputs::{self, Input, Recipe, Result, SEED, Seed, Size, fail, first_lines, unless_made};
+use crate::measure::{Cost, Program, best_in_turns, in_turns, median, own, warm};
 use crate::recorder;
 use crate::table::{Bar, Row};
 use crate::twin;
@@ -18,6 +18,8 @@ pub enum Case {
     Compressed,
     /// report of ftrace text, beside `wc -l` and the kernel's script
     Text,
+    /// report on two cores beside one, and of a small recording
+    Cores,
     /// Memory for a large input
     Memory,
     /// What recording costs
@@ -69,6 +71,7 @@ impl Bench {
             Case::Dat => self.dat(),
             Case::Compressed => self.compressed(),
             Case::Text => self.text(),
+            Case::Cores => self.cores(),
             Case::Memory => self.memory(),
             Case::Record => self.record(),
             Case::Reclaim => self.reclaim(),
@@ -170,18 +173,10 @@ impl Bench {
     }
 
     fn text(&self) -> Result<Vec<Row>> {
-        let text = self.dir.join("raw8.txt");
-        // A fourth of the events: a line has three times the bytes of a record.
-        let size = Size::Events(self.events / 4);
-        let dat = self.uncompressed("text8.dat", 8, size)?;
-        let bytes = dat.events * 256;
-        unless_made(&text, &format!("{} events", dat.events), bytes, || {
-            Program::new(MMTWIN, &["script"]).arg(&dat.path).stdout(&text).run().map(|_| ())
-        })?;
-        warm(&text)?;
+        let Input { path: text, events } = self.text_input()?;
         let wc = Program::new("wc", &["-l"]).arg(&text);
         let costs = in_turns(self.runs, &[&report().arg(&text), &wc])?;
-        let lines = dat.events as f64;
+        let lines = events as f64;
         let size = fs::metadata(&text).map_err(fail(&text))?.len() as f64;
         let figure = format!(
             "{:.1} times ({:.1} by wall time); {} lines/s, {:.0} MB/s of CPU time",
@@ -198,12 +193,55 @@ impl Bench {
             return Ok(rows);
         }
         let part = self.dir.join("part.txt");
-        first_lines(&text, SCRIPT_LINES.min(dat.events), &part)?;
+        first_lines(&text, SCRIPT_LINES.min(events), &part)?;
         let script = Program::new("perl", &[]).arg(&self.script).stdin(&part);
         let theirs = in_turns(self.runs, &[&script])?[0];
-        let scale = lines / SCRIPT_LINES.min(dat.events) as f64;
+        let scale = lines / SCRIPT_LINES.min(events) as f64;
         rows.push(faster(label, costs[0], Cost { wall: theirs.wall * scale, cpu: theirs.cpu * scale }, 15.0));
         Ok(rows)
+    }
+
+    /// A text of a fourth of the events: a line has three times the bytes of a record.
+    fn text_input(&self) -> Result<Input> {
+        let path = self.dir.join("raw8.txt");
+        let dat = self.uncompressed("text8.dat", 8, Size::Events(self.events / 4))?;
+        unless_made(&path, &format!("{} events", dat.events), dat.events * 256, || {
+            Program::new(MMTWIN, &["script"]).arg(&dat.path).stdout(&path).run().map(|_| ())
+        })?;
+        warm(&path)?;
+        Ok(Input { path, events: dat.events })
+    }
+
+    /// Wall time on all cores, the best of all runs.
+    fn cores(&self) -> Result<Vec<Row>> {
+        let label = "`report` on two cores";
+        if !installed("taskset") || std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
+            return Ok(vec![Row::skipped(label, "there is one core, or taskset is not installed")]);
+        }
+        let dat = self.uncompressed("raw8.dat", 8, Size::Events(self.events))?.path;
+        let text = self.text_input()?.path;
+        let (pages, lines, small) = (report().arg(&dat), report().arg(&text), Program::new(MMTWIN, &["report", SEED]));
+        let (pages_alone, lines_alone) = (report().arg(&dat).pinned(), report().arg(&text).pinned());
+        let wc = Program::new("wc", &["-l"]).arg(&text);
+        let programs = [&pages, &pages_alone, &lines, &lines_alone, &wc, &small];
+        let [pages, pages_alone, lines, lines_alone, wc, small] = best_in_turns(self.runs, &programs)?[..] else {
+            return Err("a program was not measured".into());
+        };
+        let beside = |alone: f64, both: f64| format!("{:.2} times as fast ({both:.3} s, {alone:.3} s)", alone / both);
+        let (pages_ratio, text_ratio) = (pages_alone / pages, lines / wc);
+        let text_figure = format!("{text_ratio:.1} times ({lines:.3} s, {wc:.3} s)");
+        let small_figure = format!("{:.1} ms", small * 1e3);
+        Ok(vec![
+            Row::new(
+                &format!("{label} beside one, trace.dat of 8 CPUs"),
+                Bar::AtLeast(1.8),
+                pages_ratio,
+                beside(pages_alone, pages),
+            ),
+            Row::new(&format!("{label} beside one, ftrace text"), Bar::None, lines, beside(lines_alone, lines)),
+            Row::new(&format!("{label}, ftrace text, beside `wc -l`"), Bar::AtMost(2.5), text_ratio, text_figure),
+            Row::new("`report` of 18,410 events", Bar::AtMost(15.0), small * 1e3, small_figure),
+        ])
     }
 
     fn memory(&self) -> Result<Vec<Row>> {

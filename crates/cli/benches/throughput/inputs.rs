@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The recording that is repeated: reclaim of a memory cgroup on Linux 6.18.
-const SEED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/host-6.18.dat");
+pub const SEED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/host-6.18.dat");
 
 /// Between one copy and the next on a CPU, in nanoseconds.
 const GAP: u64 = 2_000_000;
@@ -125,7 +125,7 @@ impl<'a> Copied<'a> {
         let pid = pid.ok_or("the seed's formats have no common_pid")?.offset as usize;
         let mut records = Records::default();
         let (time, mut outcome) = (TimeMap::default(), Outcome::default());
-        merge::deliver(buffer.streams(&layout), &layout, &formats, &time, &mut records, &mut outcome)
+        merge::deliver(buffer.streams(&layout), &layout, &formats, &time, &mut records, &mut outcome, &mut |_| {})
             .map_err(|e| e.to_string())?;
         let mut streams = Vec::new();
         for cpu in cpus {

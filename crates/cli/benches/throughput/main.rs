@@ -67,7 +67,8 @@ fn run(arguments: Arguments) -> Result<()> {
         big: arguments.big << 20,
         seed: inputs::Seed::read()?,
     };
-    let all = [Case::Dat, Case::Compressed, Case::Text, Case::Memory, Case::Record, Case::Reclaim, Case::Twin];
+    let all =
+        [Case::Dat, Case::Compressed, Case::Text, Case::Cores, Case::Memory, Case::Record, Case::Reclaim, Case::Twin];
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
     for case in all.into_iter().filter(|c| arguments.only.is_empty() || arguments.only.contains(c)) {
         eprintln!("measuring: {case:?}");

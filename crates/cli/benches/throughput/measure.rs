@@ -34,6 +34,12 @@ impl Program {
         Program { command, stdin: None, stdout: None }
     }
 
+    /// The same on one CPU.
+    pub fn pinned(mut self) -> Program {
+        self.command.splice(0..0, ["taskset", "-c", "0"].map(Into::into));
+        self
+    }
+
     /// The same with an argument more.
     pub fn arg(mut self, argument: impl Into<OsString>) -> Program {
         self.command.push(argument.into());
@@ -109,13 +115,23 @@ impl Program {
 
 /// Median costs of programs that take turns, so that what disturbs the machine disturbs all of them.
 pub fn in_turns(runs: usize, programs: &[&Program]) -> Result<Vec<Cost>> {
+    Ok(all_in_turns(runs, programs)?.into_iter().map(median).collect())
+}
+
+/// The least wall time of each: what other programs leave of two cores differs from run to run.
+pub fn best_in_turns(runs: usize, programs: &[&Program]) -> Result<Vec<f64>> {
+    let best = |costs: Vec<Cost>| costs.iter().map(|c| c.wall).fold(f64::INFINITY, f64::min);
+    Ok(all_in_turns(runs, programs)?.into_iter().map(best).collect())
+}
+
+fn all_in_turns(runs: usize, programs: &[&Program]) -> Result<Vec<Vec<Cost>>> {
     let mut costs = vec![Vec::new(); programs.len()];
     for _ in 0..runs {
         for (program, costs) in programs.iter().zip(&mut costs) {
             costs.push(program.run()?);
         }
     }
-    Ok(costs.into_iter().map(median).collect())
+    Ok(costs)
 }
 
 /// Median of wall and of CPU time.

@@ -97,7 +97,7 @@ struct Part<'a> {
 
 impl Part<'_> {
     fn read(self, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
-        Ok(self.filter.read(self.input, self.extent, sink)?)
+        Ok(self.filter.read(self.input, self.extent, sink, &mut |_| {})?)
     }
 }
 

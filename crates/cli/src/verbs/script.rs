@@ -27,7 +27,7 @@ pub fn run(arguments: Script) -> Result<i32, Failure> {
     let (since, until) = (arguments.since.unwrap_or(0), arguments.until.unwrap_or(u64::MAX));
     let mut filter =
         Filter { writer, since, until, patterns: arguments.events, systems, known: BTreeMap::new(), calls: 0 };
-    let outcome = part.read(input, extent, &mut filter)?;
+    let outcome = part.read(input, extent, &mut filter, &mut |_| {})?;
     let calls = filter.calls;
     drop(filter.writer.close()?);
     reading::warn(&outcome);

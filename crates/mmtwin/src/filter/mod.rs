@@ -88,15 +88,21 @@ impl Filter {
         format!("only {}; {counters}", self.words())
     }
 
-    /// Gives what it lets through of an input to a sink.
+    /// Gives what it lets through of an input to a sink. `progress` is told how many events were read, now and then.
     ///
     /// # Errors
     /// Those of the input, and [`Error::NothingMatches`].
-    pub fn read(&self, input: Input<'_>, extent: Extent, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+    pub fn read(
+        &self,
+        input: Input<'_>,
+        extent: Extent,
+        sink: &mut dyn Sink,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Outcome, Error> {
         if self.is_empty() {
-            return Ok(input.read(sink)?);
+            return Ok(input.read_showing(sink, progress)?);
         }
-        Ok(self.read_part(input, extent, sink)?.0)
+        Ok(self.read_part(input, extent, sink, progress)?.0)
     }
 
     /// The same, with what was seen of the whole.
@@ -105,10 +111,11 @@ impl Filter {
         input: Input<'_>,
         extent: Extent,
         sink: &mut dyn Sink,
+        progress: &mut dyn FnMut(u64),
     ) -> Result<(Outcome, Seen), Error> {
         let name = input.source.name.clone();
         let mut part = Part::new(self, extent, sink);
-        let mut outcome = input.read(&mut part)?;
+        let mut outcome = input.read_showing(&mut part, progress)?;
         let (seen, there) = part.seen();
         if seen.events == 0 && seen.rows == 0 {
             return Err(Error::NothingMatches { input: name, filter: self.words(), there: there.words() });

@@ -33,7 +33,7 @@ fn read(filter: &Filter) -> Result<Counts, Error> {
     let mut file = InputFile::open(&path)?;
     let extent = Extent::of(&file);
     let mut counts = Counts::default();
-    filter.read(file.input(&Default::default())?, extent, &mut counts)?;
+    filter.read(file.input(&Default::default())?, extent, &mut counts, &mut |_| {})?;
     Ok(counts)
 }
 

@@ -381,7 +381,7 @@ fn a_text_is_the_same_behind_a_trace_dat() {
           kswapd0-67      [001] .....    20.523900: mm_vmscan_wakeup_kswapd: nid=1 order=0 gfp_flags=GFP_NOFS|__GFP_HIGHMEM
 ";
     let read = |sink: &mut dyn Sink| {
-        read_text("text", TextInput::Bytes(text.as_bytes()), sink, &mut Outcome::default()).unwrap();
+        read_text("text", TextInput::Bytes(text.as_bytes()), sink, &mut Outcome::default(), &mut |_| {}).unwrap();
     };
     let mut direct = Collect::default();
     read(&mut direct);
@@ -402,7 +402,7 @@ fn a_text_is_the_same_behind_a_trace_dat() {
         let layout = dat.buffers[0].layout(&dat.meta, &Place::file("out")).unwrap();
         let streams = dat.buffers[0].streams(&layout);
         let mut outcome = Outcome::default();
-        deliver(streams, &layout, &formats, &dat.meta.time(), &mut behind, &mut outcome).unwrap();
+        deliver(streams, &layout, &formats, &dat.meta.time(), &mut behind, &mut outcome, &mut |_| {}).unwrap();
         assert_eq!(direct.events.len(), 6);
         for (behind, direct) in behind.events.iter_mut().zip(&direct.events) {
             assert!((direct.2..direct.2 + 500).contains(&behind.2));

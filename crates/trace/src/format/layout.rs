@@ -14,8 +14,11 @@ use mmtwin_event::{Form, Layout, MAX_SLOTS, Place};
 /// No record is longer: offsets within it are 16 bits wide.
 const LONGEST_RECORD: u32 = u16::MAX as u32;
 
+/// What a format prints, for those who ask.
+type Print<'p> = &'p dyn Fn() -> Option<&'p PrintText>;
+
 /// Compiles the layout of an event. `Err` says in sentences why it stays untyped.
-pub fn compile(print: Option<&PrintText>, scope: &Scope<'_>) -> Result<Layout, Vec<String>> {
+pub fn compile(print: Print<'_>, scope: &Scope<'_>) -> Result<Layout, Vec<String>> {
     let (mut places, mut tables, mut problems) = ([Place::default(); MAX_SLOTS], Vec::new(), Vec::new());
     let Some(schema) = scope.kind.schema() else { return Ok(Layout::default()) };
     for (slot, wanted) in schema.fields.iter().enumerate() {
@@ -68,8 +71,8 @@ fn place(wanted: &FieldSchema, field: &FieldDef) -> Result<Place, String> {
 
 /// The kernel's number of each word of a table: from the list that the format prints this field with; words without a
 /// number there, and all words where there is no list, have the number of 6.x kernels.
-fn words(table: &NameTable, field: &str, print: Option<&PrintText>, scope: &Scope<'_>) -> Vec<(u64, u64)> {
-    let list = print.and_then(|p| p.arguments.iter().find_map(|a| list_of(a, field)));
+fn words(table: &NameTable, field: &str, print: Print<'_>, scope: &Scope<'_>) -> Vec<(u64, u64)> {
+    let list = print().and_then(|p| p.arguments.iter().find_map(|a| list_of(a, field)));
     match list.and_then(|l| scope.names(l, Some(table)).ok()) {
         Some(names) => names.iter().filter_map(|(number, word)| Some((*number, table.index_of(word)?))).collect(),
         None => table.numbers.iter().zip(0..).map(|(number, index)| (*number, index)).collect(),

@@ -60,7 +60,8 @@ pub fn tokens(text: &str, long_size: u8) -> Result<Vec<Token>, String> {
                 at += len;
             }
             _ => {
-                let op = OPERATORS.iter().find(|op| bytes[at..].starts_with(op.as_bytes()));
+                let mut fitting = OPERATORS.iter().filter(|op| op.as_bytes()[0] == c);
+                let op = fitting.find(|op| bytes[at..].starts_with(op.as_bytes()));
                 let op = op.ok_or_else(|| format!("unexpected character {:?}", char::from(c)))?;
                 out.push(Token::Op(op));
                 at += op.len();

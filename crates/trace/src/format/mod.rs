@@ -71,10 +71,30 @@ pub struct Format {
     pub size: usize,
     /// Why a known event stays untyped, in sentences.
     pub problems: Vec<String>,
-    print: Result<PrintText, String>,
+    print: Print,
     plugin: Plugin,
     native: Option<Native>,
     programs: [OnceLock<Result<Program, String>>; 2],
+}
+
+/// A `print fmt`, which is parsed when something asks what it says: most events of a recording are never printed.
+#[derive(Debug)]
+struct Print {
+    text: String,
+    long_size: u8,
+    /// The arguments of `trace_printk` are packed.
+    packed: bool,
+    parsed: OnceLock<Result<PrintText, String>>,
+}
+
+impl Print {
+    fn get(&self) -> Result<&PrintText, &String> {
+        let parse = || match self.packed {
+            true => Err("the arguments of trace_printk are packed".into()),
+            false => expr::print_text(&self.text, self.long_size),
+        };
+        self.parsed.get_or_init(parse).as_ref()
+    }
 }
 
 /// All formats of one recording.
@@ -106,17 +126,15 @@ impl Formats {
             Some(common) => common,
             None => Common::of(&parsed.fields, self.big_endian, place)?,
         };
-        let print = match (system, parsed.name.as_str()) {
-            ("ftrace", "bprint") => Err("the arguments of trace_printk are packed".into()),
-            _ => expr::print_text(&parsed.print, self.long_size),
-        };
+        let packed = system == "ftrace" && parsed.name == "bprint";
+        let print = Print { text: parsed.print, long_size: self.long_size, packed, parsed: OnceLock::new() };
         let known = Kind::of_name(&parsed.name);
         let scope = self.scope(known, &parsed.fields, Rules::C);
         let plugin = plugin::of(system, &parsed.name, &scope);
         let native = native::of(system, &parsed.name, &scope);
         let ends = parsed.fields.iter().map(|f| f.offset as usize + f.size as usize);
         let size = ends.max().unwrap_or(0);
-        let (kind, layout, problems) = match layout::compile(print.as_ref().ok(), &scope) {
+        let (kind, layout, problems) = match layout::compile(&|| print.get().ok(), &scope) {
             Ok(layout) => (known, layout, Vec::new()),
             Err(problems) => (Kind::Other, Layout::default(), problems),
         };
@@ -292,7 +310,7 @@ impl Format {
     }
 
     fn program(&self, formats: &Formats, style: Style) -> &Result<Program, String> {
-        self.programs[style as usize].get_or_init(|| match &self.print {
+        self.programs[style as usize].get_or_init(|| match self.print.get() {
             Ok(text) => {
                 let mut name = Out::default();
                 style.name(&self.name, &mut name);

@@ -9,7 +9,7 @@ impl Format {
     /// words that depend on other fields too.
     pub fn words(&self, formats: &Formats, field: &str, raw: &[u8]) -> Option<Vec<u8>> {
         let scope = formats.scope(self.kind, &self.fields, Rules::C);
-        let shown = self.print.as_ref().ok()?.arguments.iter().filter(|a| shows_words(a) && reads_only(a, field));
+        let shown = self.print.get().ok()?.arguments.iter().filter(|a| shows_words(a) && reads_only(a, field));
         let text = shown.filter_map(|a| scope.text(a).ok()).next()?;
         let mut out = Out::default();
         text.print(raw, formats.env(Rules::C), &mut out);

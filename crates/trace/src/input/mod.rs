@@ -272,6 +272,11 @@ impl<'a> Input<'a> {
 
     /// Delivers everything to `sink`.
     pub fn read(self, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+        self.read_showing(sink, &mut |_| {})
+    }
+
+    /// The same; `progress` is told the number of events so far, now and then.
+    pub fn read_showing(self, sink: &mut dyn Sink, progress: &mut dyn FnMut(u64)) -> Result<Outcome, Error> {
         let mut outcome = Outcome { warnings: self.warnings, ..Outcome::default() };
         let name = &self.source.name;
         let cut = || self.broken.iter().find_map(Broken::why);
@@ -284,11 +289,11 @@ impl<'a> Input<'a> {
                     let tgid = self.tgids.get(&pid).copied().unwrap_or(0);
                     sink.task(&Task { pid, tgid, comm: &comm, cgroup: None });
                 }
-                read_pages(name, &traced, &formats, sink, &mut outcome)
+                read_pages(name, &traced, &formats, sink, &mut outcome, progress)
             }
-            Body::Text(bytes) => read_text(name, TextInput::Bytes(bytes), sink, &mut outcome),
-            Body::Stream(mut stream) => read_text(name, TextInput::Stream(&mut stream), sink, &mut outcome),
-            Body::Recording(recording) => recording.read(sink, &mut outcome),
+            Body::Text(bytes) => read_text(name, TextInput::Bytes(bytes), sink, &mut outcome, progress),
+            Body::Stream(mut stream) => read_text(name, TextInput::Stream(&mut stream), sink, &mut outcome, progress),
+            Body::Recording(recording) => recording.read_showing(sink, &mut outcome, progress),
             Body::Nothing => Ok(()),
         };
         if let Some(why) = cut() {
@@ -319,13 +324,14 @@ fn read_pages(
     formats: &Formats,
     sink: &mut dyn Sink,
     outcome: &mut Outcome,
+    progress: &mut dyn FnMut(u64),
 ) -> Result<(), Error> {
     let place = Place::file(name);
     // Buffers with the same layout, as almost always, are merged by time; others follow one another.
     let mut groups: Vec<(PageLayout, Vec<CpuStream<'_>>)> = Vec::new();
     for buffer in buffers {
         if let Content::Text(text) = &buffer.content {
-            read_text(name, TextInput::Stream(&mut text.reader()), sink, outcome)?;
+            read_text(name, TextInput::Stream(&mut text.reader()), sink, outcome, progress)?;
             continue;
         }
         let layout = buffer.layout(meta, &place)?;
@@ -340,7 +346,7 @@ fn read_pages(
         outcome.warnings.add(|| place, "buffers with different page sizes are read one after another, not by time");
     }
     for (layout, streams) in groups {
-        merge::deliver(streams, &layout, formats, &meta.time(), sink, outcome)?;
+        merge::deliver(streams, &layout, formats, &meta.time(), sink, outcome, progress)?;
     }
     // What the kernel counted as overwritten or dropped beyond what its pages are marked with.
     for stat in meta.cpu_stats() {

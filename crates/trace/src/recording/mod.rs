@@ -220,6 +220,16 @@ impl Recording {
 
     /// Delivers tasks, then counters, then events and losses to `sink`, between its `start` and `finish`.
     pub fn read(&self, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), Error> {
+        self.read_showing(sink, outcome, &mut |_| {})
+    }
+
+    /// The same; `progress` is told the number of events so far, now and then.
+    pub(crate) fn read_showing(
+        &self,
+        sink: &mut dyn Sink,
+        outcome: &mut Outcome,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
         outcome.warnings.append(self.warnings.clone());
         for task in &self.tasks {
             let (comm, cgroup) = (task.comm.as_bytes(), task.cgroup.as_deref());
@@ -231,7 +241,7 @@ impl Recording {
         }
         outcome.warnings.append(counters.into_warnings());
         if let Some(layout) = &self.layout {
-            merge::deliver(self.streams(), layout, &self.formats, &TimeMap::default(), sink, outcome)?;
+            merge::deliver(self.streams(), layout, &self.formats, &TimeMap::default(), sink, outcome, progress)?;
         }
         self.losses(sink, outcome);
         Ok(())

@@ -6,15 +6,18 @@
 //! of CPUs. A span is not even sorted if the sink needs only order within tasks and no task changed its CPU in it:
 //! then CPU after CPU is handed over as it was read, which is most spans of most recordings.
 //!
-//! A recording that is not small is read by two threads: one decompresses, gathers and sorts, the caller's hands over. The
-//! sink sees the same calls in the same order.
+//! A recording that is not small is read by two threads: one decompresses, gathers and sorts, the caller's hands over. If
+//! the sink has halves, a third hands over to the second of them. Each sees the same calls in the same order as with one
+//! thread.
 
 use super::moves::Moves;
-use super::page::{Chunk, Cursor, Entry, Position, Reading};
+use super::page::{Cursor, Entry, Position, Reading};
+use super::span::{OfHalf, Span, Taker, Undivided};
 use super::{CpuStream, PageLayout, TimeMap};
 use crate::format::Formats;
-use crate::{Error, Outcome, Warnings};
-use mmtwin_event::{Event, Fields, Kind, Sink};
+use crate::{Error, Outcome};
+use mmtwin_event::{Kind, Sink};
+use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread::{available_parallelism, scope};
 
@@ -22,13 +25,17 @@ use std::thread::{available_parallelism, scope};
 const TARGET: usize = 4 << 10;
 /// A span with more is gathered again, narrower, so that memory is bounded whatever the burst.
 const LIMIT: usize = 16 * TARGET;
-/// A second thread starts behind so many events: before, it would cost more than it saves. Few in tests, whose recordings
+/// More threads start behind so many events: before, they would cost more than they save. Few in tests, whose recordings
 /// are small.
 const SMALL: u64 = if cfg!(test) { 1 << 6 } else { 1 << 16 };
-/// Spans that wait for the sink.
-const AHEAD: usize = 4;
+/// Groups of spans that wait for a thread.
+const AHEAD: usize = 2;
+/// Entries and spans of a group at least, but for the last: to wake a thread costs as much as some hundred entries.
+const GROUP: usize = 4 * TARGET;
+const SPANS: usize = 16;
 
 /// Delivers all events of `streams` to `sink` in the order it asks for, by (time, CPU, sequence) where it does not say.
+/// `progress` is told the number of events so far, now and then.
 pub fn deliver(
     streams: Vec<CpuStream<'_>>,
     layout: &PageLayout,
@@ -36,56 +43,45 @@ pub fn deliver(
     time: &TimeMap,
     sink: &mut dyn Sink,
     outcome: &mut Outcome,
+    progress: &mut dyn FnMut(u64),
 ) -> Result<(), Error> {
     let reading = Reading { layout: *layout, common: formats.common(), time: *time };
     let mut spans = Spans::new(streams, reading, formats, Moves::new(formats, sink));
     let mut span = Span::default();
-    let alone = available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
     let small = outcome.events.saturating_add(SMALL);
+    let mut alone = false;
     while alone || outcome.events < small {
         if !spans.next(&mut span)? {
             return Ok(());
         }
-        span.hand_over(formats, sink, outcome);
+        span.tell(outcome);
+        span.give(formats, &mut Undivided(sink));
+        progress(outcome.events);
+        // Asked once, where it matters: the answer is in files.
+        alone = alone || outcome.events >= small && available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
     }
-    scope(|scope| {
-        let (gathered, waiting) = sync_channel(AHEAD);
-        let (done, used) = channel();
-        scope.spawn(move || {
-            loop {
-                let mut span: Span<'_> = used.try_recv().unwrap_or_default();
-                let next = match spans.next(&mut span) {
-                    Ok(false) => return,
-                    Ok(true) => Ok(span),
-                    Err(error) => Err(error),
-                };
-                // The receiver is gone where an error ended the reading.
-                if gathered.send(next).is_err() {
-                    return;
-                }
-            }
-        });
-        for span in waiting {
-            let mut span = span?;
-            span.hand_over(formats, sink, outcome);
-            // The other thread may have read everything and be gone.
-            let _ = done.send(span);
-        }
-        Ok(())
-    })
+    let Some([first, second]) = sink.halves() else {
+        return spans.ahead(&mut Undivided(sink), None, outcome, progress);
+    };
+    let [mut first, mut second] = [first, second].map(|half| OfHalf::new(half, formats));
+    let read = spans.ahead(&mut first, Some(&mut second), outcome, progress);
+    drop((first, second));
+    sink.join();
+    read
 }
 
-/// The entries of a span of time, with the bytes they point into.
+/// Spans that follow one another.
 #[derive(Default)]
-struct Span<'a> {
-    /// CPU by CPU.
-    entries: Vec<Entry>,
-    /// Indices of `entries` by time; empty if the sink takes them as they are.
-    sorted: Vec<u32>,
-    /// CPU and place among `chunks` of the first of each stream that has entries here.
-    streams: Vec<(u32, u32)>,
-    chunks: Vec<Chunk<'a>>,
-    warnings: Warnings,
+struct Group<'a> {
+    list: Vec<Span<'a>>,
+    /// Of the list; the rest is memory for others.
+    filled: usize,
+}
+
+impl<'a> Group<'a> {
+    fn spans(&self) -> impl Iterator<Item = &Span<'a>> {
+        self.list[..self.filled].iter()
+    }
 }
 
 /// Cuts streams into spans.
@@ -110,6 +106,78 @@ impl<'a, 'f> Spans<'a, 'f> {
         Spans { cursors, reading, formats, moves, width: 1 << 17, start: 0, before, keys, scratch }
     }
 
+    /// Gives the rest away: another thread gathers, this one hands over to `first`, and a third to `second`.
+    fn ahead(
+        mut self,
+        first: &mut impl Taker,
+        second: Option<&mut OfHalf<'_>>,
+        outcome: &mut Outcome,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
+        let formats = self.formats;
+        scope(|scope| {
+            let (gathered, waiting) = sync_channel(AHEAD);
+            let (done, used) = channel::<Arc<Group<'a>>>();
+            let shared = second.map(|second| {
+                let (shared, waiting) = sync_channel::<Arc<Group<'a>>>(AHEAD);
+                let done = done.clone();
+                scope.spawn(move || {
+                    for group in waiting {
+                        group.spans().for_each(|span| span.give(formats, second));
+                        // The gathering thread may have read everything and be gone.
+                        let _ = done.send(group);
+                    }
+                });
+                shared
+            });
+            scope.spawn(move || {
+                loop {
+                    // The last who was done with a group leaves its memory.
+                    let mut group: Group<'a> = used.try_iter().find_map(Arc::into_inner).unwrap_or_default();
+                    let read = self.fill(&mut group);
+                    let group = Arc::new(group);
+                    if let Some(shared) = &shared
+                        && shared.send(group.clone()).is_err()
+                    {
+                        return;
+                    }
+                    let ended = !matches!(read, Ok(true));
+                    if gathered.send((group, read)).is_err() || ended {
+                        return;
+                    }
+                }
+            });
+            for (group, read) in waiting {
+                for span in group.spans() {
+                    span.tell(outcome);
+                    span.give(formats, first);
+                    progress(outcome.events);
+                }
+                let _ = done.send(group);
+                read?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Gathers a group; false at the end. It has what is before an error.
+    fn fill(&mut self, group: &mut Group<'a>) -> Result<bool, Error> {
+        group.filled = 0;
+        let mut entries = 0;
+        while entries < GROUP && group.filled < SPANS {
+            if group.list.len() == group.filled {
+                group.list.push(Span::default());
+            }
+            let span = &mut group.list[group.filled];
+            if !self.next(span)? {
+                return Ok(false);
+            }
+            entries += span.entries.len();
+            group.filled += 1;
+        }
+        Ok(true)
+    }
+
     /// Gathers the next span; false at the end.
     fn next(&mut self, span: &mut Span<'a>) -> Result<bool, Error> {
         // A fresh cursor has `next == 0`: the first span of each stream starts there and finds its true time.
@@ -121,8 +189,7 @@ impl<'a, 'f> Spans<'a, 'f> {
         self.before.clear();
         self.before.extend(self.cursors.iter().map(|c| c.position));
         loop {
-            span.warnings = Warnings::default();
-            span.entries.clear();
+            span.clear();
             let to = start.saturating_add(self.width);
             let mut overfull = false;
             for (i, cursor) in self.cursors.iter_mut().enumerate() {
@@ -149,17 +216,14 @@ impl<'a, 'f> Spans<'a, 'f> {
             self.width /= 2;
         }
         self.note(span);
-        span.sorted.clear();
         if !self.moves.within_tasks(&span.entries) {
             self.sort(&span.entries, &mut span.sorted);
         }
         Ok(true)
     }
 
-    /// Takes note of the bytes that entries point into, and of records that no format fits.
+    /// Takes note of the bytes that entries point into, of what they are, and of records that no format fits.
     fn note(&self, span: &mut Span<'a>) {
-        span.chunks.clear();
-        span.streams.clear();
         span.streams.resize(self.cursors.len(), (0, 0));
         let mut stream = u32::MAX;
         for entry in &span.entries {
@@ -170,15 +234,24 @@ impl<'a, 'f> Spans<'a, 'f> {
                 span.chunks.extend_from_slice(&cursor.chunks);
             }
             if entry.len == Entry::LOST {
+                span.lost.push((cursor.cpu, entry.lost()));
                 continue;
             }
+            span.events += 1;
             match self.formats.get(entry.common.id) {
                 Some(f) if f.kind != Kind::Other && (entry.len as usize) < f.size => {
+                    span.untyped += 1;
                     let message = "a record is too short for the fields of its event, which stays untyped";
                     span.warnings.add(|| cursor.place(entry), message);
                 }
-                Some(_) => {}
+                Some(f) if f.kind != Kind::Other => {}
+                Some(f) if f.is_stack() => {
+                    span.events -= 1;
+                    span.stacks += 1;
+                }
+                Some(_) => span.untyped += 1,
                 None => {
+                    span.untyped += 1;
                     let message = "events of a type whose format is not in the recording";
                     span.warnings.add(|| cursor.place(entry), message);
                 }
@@ -219,74 +292,5 @@ impl<'a, 'f> Spans<'a, 'f> {
             self.keys.truncate(n);
         }
         sorted.extend(self.keys.iter().map(|k| k.1));
-    }
-}
-
-impl Span<'_> {
-    /// Gives the entries to the sink, in order of time where they were sorted.
-    fn hand_over(&mut self, formats: &Formats, sink: &mut dyn Sink, outcome: &mut Outcome) {
-        outcome.warnings.append(std::mem::take(&mut self.warnings));
-        if self.sorted.is_empty() {
-            self.give(self.entries.iter(), formats, sink, outcome);
-        } else {
-            self.give(self.sorted.iter().map(|&index| &self.entries[index as usize]), formats, sink, outcome);
-        }
-    }
-
-    #[inline]
-    fn give<'e>(
-        &self,
-        entries: impl Iterator<Item = &'e Entry>,
-        formats: &Formats,
-        sink: &mut dyn Sink,
-        outcome: &mut Outcome,
-    ) {
-        // CPU and bytes of the entry before: mostly those of the next too.
-        let (mut stream, mut chunk, mut cpu, mut bytes): (_, _, _, &[u8]) = (u32::MAX, 0, 0, &[]);
-        for entry in entries {
-            if entry.len == Entry::LOST {
-                let (cpu, _) = self.streams[entry.stream as usize];
-                let count = (entry.offset != 0).then_some(u64::from(entry.offset));
-                outcome.add_lost(cpu, count);
-                sink.lost(cpu, count, entry.ts);
-                continue;
-            }
-            if (entry.stream, entry.chunk) != (stream, chunk) {
-                (stream, chunk) = (entry.stream, entry.chunk);
-                let first;
-                (cpu, first) = self.streams[stream as usize];
-                bytes = &self.chunks[(first + chunk) as usize];
-            }
-            let ahead = &bytes[entry.offset as usize..];
-            let raw = &ahead[..entry.len as usize];
-            let common = entry.common;
-            let (mut kind, mut name, mut fields) = (Kind::Other, "unknown", Fields::Untyped);
-            let mut is_stack = false;
-            if let Some(f) = formats.get(common.id) {
-                name = &f.name;
-                is_stack = f.is_stack();
-                if f.kind != Kind::Other && raw.len() >= f.size {
-                    kind = f.kind;
-                    fields = Fields::Record(&f.layout, ahead);
-                }
-            }
-            outcome.stacks += u64::from(is_stack);
-            outcome.events += u64::from(!is_stack);
-            outcome.untyped += u64::from(kind == Kind::Other && !is_stack);
-            sink.event(&Event {
-                ts: entry.ts,
-                cpu,
-                pid: common.pid,
-                tgid: 0,
-                flags: common.flags,
-                preempt_count: common.preempt_count,
-                kind,
-                id: common.id.into(),
-                comm: b"",
-                name,
-                raw,
-                fields,
-            });
-        }
     }
 }

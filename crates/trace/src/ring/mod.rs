@@ -1,12 +1,13 @@
 //! Ring-buffer pages: what `trace_pipe_raw` yields and what `trace.dat` and recordings hold per CPU.
 //!
-//! [`page`] decodes the records of one CPU, [`merge`] puts the CPUs of a recording into one time order and hands
+//! [`page`] decodes the records of one CPU, [`merge`] puts the CPUs of a recording into one time order, `span` hands
 //! the events to a sink, `encode` packs events into pages.
 
 pub mod encode;
 pub mod merge;
 mod moves;
 pub mod page;
+mod span;
 
 use crate::{Error, Place};
 use std::borrow::Cow;

@@ -61,6 +61,11 @@ pub struct Entry {
 impl Entry {
     /// `len` of an entry that stands for lost events.
     pub const LOST: u32 = u32::MAX;
+
+    /// Of a loss: how many events; `None` if that is unknown.
+    pub fn lost(&self) -> Option<u64> {
+        (self.offset != 0).then_some(self.offset.into())
+    }
 }
 
 const MISSED: u64 = 1 << 31;

@@ -25,6 +25,8 @@ pub(super) struct EventName {
     pub name: Box<str>,
     /// What it is.
     pub kind: Kind,
+    /// Fields of that kind.
+    pub fields: u8,
     /// What `trace-cmd report` calls the head of a stack trace.
     pub is_stack: bool,
     shapes: Vec<Template>,
@@ -55,6 +57,7 @@ impl EventName {
             label: Literal::new(label),
             name,
             kind,
+            fields: kind.schema().map_or(0, |schema| schema.fields.len() as u8),
             is_stack,
             shapes: Vec::new(),
             latest: UNREADABLE,
@@ -173,6 +176,11 @@ impl EventNames {
     #[inline]
     pub fn get(&mut self, index: usize) -> &mut EventName {
         &mut self.list[index]
+    }
+
+    /// The labels of the names from an index on.
+    pub fn labels(&self, from: usize) -> impl Iterator<Item = Box<[u8]>> {
+        self.list.get(from..).unwrap_or_default().iter().map(|name| name.label.bytes.as_slice().into())
     }
 
     /// True if there were more names than are kept separate.

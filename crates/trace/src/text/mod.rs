@@ -2,7 +2,8 @@
 //!
 //! One line is one event. [`line`] reads the columns before it, [`kinds`] knows its name, [`template`] reads its
 //! values with what [`labels`] found in an earlier line of the same shape, [`values`] converts numbers and words, and
-//! [`graph`] reads function_graph output. Nothing is assumed of the order of fields or of the kernel's release.
+//! [`graph`] reads function_graph output. A file that is not small is read in two threads beside the caller's: `lanes`.
+//! Nothing is assumed of the order of fields or of the kernel's release.
 //!
 //! Not supported: stack traces (counted), the lines of option `raw` (they name events by numbers of the recording kernel
 //! only), histograms. Events in lines without columns (option `nocontext-info`, function_graph without absolute time)
@@ -10,9 +11,12 @@
 //! and `trace-cmd report`, and by generated lines of every event of the vocabulary.
 
 mod blocks;
+mod delivery;
 mod graph;
 mod kinds;
 mod labels;
+mod lane;
+mod lanes;
 mod line;
 mod literal;
 mod step;
@@ -21,13 +25,16 @@ mod template;
 mod tests;
 mod values;
 
-use crate::{Error, Outcome, Place};
+use crate::{Error, Outcome};
 use blocks::{Block, Blocks};
+use delivery::Delivery;
 use graph::Graph;
-use kinds::{EventNames, Values};
-use line::{Columns, Context};
-use mmtwin_event::{Call, Event, Fields, Kind, NullSink, Sink, Source};
+use kinds::Values;
+use lane::Lane;
+use line::Context;
+use mmtwin_event::{Call, Kind, NullSink, Sink, Source};
 use std::io::Read;
+use std::ops::Range;
 
 /// Longest line that is read, and the memory a stream takes. Real lines stay below 2 KiB.
 const MAX_LINE: usize = 1 << 20;
@@ -47,10 +54,18 @@ pub enum TextInput<'a> {
 
 /// Delivers the events, calls and losses of a text to `sink`, in file order; `start` and `finish` are the caller's.
 ///
-/// Lines that cannot be read become warnings of `outcome`. Errors: the stream cannot be read, or the text is no trace.
-pub fn read_text(name: &str, input: TextInput<'_>, sink: &mut dyn Sink, outcome: &mut Outcome) -> Result<(), Error> {
-    let mut reader = Reader::new(name, sink, outcome);
+/// Lines that cannot be read become warnings of `outcome`; `progress` is told the number of events so far, now and then.
+/// Errors: the stream cannot be read, or the text is no trace.
+pub fn read_text(
+    name: &str,
+    input: TextInput<'_>,
+    sink: &mut dyn Sink,
+    outcome: &mut Outcome,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), Error> {
+    let mut reader = Reader::new(Delivery::new(name, sink, outcome, progress));
     match input {
+        TextInput::Bytes(text) if lanes::are_for(text) => lanes::read(&mut reader, text)?,
         TextInput::Bytes(text) => reader.lines(text)?,
         TextInput::Stream(source) => {
             let mut blocks = Blocks::new(source);
@@ -75,7 +90,8 @@ pub fn read_text(name: &str, input: TextInput<'_>, sink: &mut dyn Sink, outcome:
 /// True if the first bytes of an input are of a text that [`read_text`] reads.
 pub fn looks_like_text_trace(first_bytes: &[u8]) -> bool {
     let (mut sink, mut outcome) = (NullSink, Outcome::default());
-    let mut reader = Reader::new("", &mut sink, &mut outcome);
+    let mut silent = |_| {};
+    let mut reader = Reader::new(Delivery::new("", &mut sink, &mut outcome, &mut silent));
     // Warnings on these lines are given when the whole text is read.
     let refused = reader.lines(first_bytes).is_err();
     !refused && reader.is_trace
@@ -102,17 +118,9 @@ pub fn source(name: &str, first_bytes: &[u8]) -> Source {
 
 /// The state between lines.
 struct Reader<'a> {
-    name: &'a str,
-    sink: &'a mut dyn Sink,
-    outcome: &'a mut Outcome,
-    columns: Columns,
-    names: EventNames,
+    delivery: Delivery<'a>,
+    lane: Lane,
     graph: Graph,
-    /// Number of the current line.
-    line: u64,
-    last_ts: u64,
-    /// Losses that wait for the event behind them, which has their time.
-    losses: Vec<(u32, Option<u64>)>,
     /// Something was seen that only traces have.
     is_trace: bool,
     /// Function calls that were finished.
@@ -126,17 +134,11 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(name: &'a str, sink: &'a mut dyn Sink, outcome: &'a mut Outcome) -> Reader<'a> {
+    fn new(delivery: Delivery<'a>) -> Reader<'a> {
         Reader {
-            name,
-            sink,
-            outcome,
-            columns: Columns::new(),
-            names: EventNames::new(),
+            delivery,
+            lane: Lane::new(),
             graph: Graph::default(),
-            line: 0,
-            last_ts: 0,
-            losses: Vec::new(),
             is_trace: false,
             calls: 0,
             heard: (0, 0),
@@ -150,7 +152,7 @@ impl<'a> Reader<'a> {
         let mut at = 0;
         while at < text.len() && !self.given_up {
             let rest = &text[at..];
-            self.line += 1;
+            self.delivery.line += 1;
             let len = match self.usual_line(rest) {
                 Some(len) => len,
                 None => self.any_line(rest)?,
@@ -163,17 +165,9 @@ impl<'a> Reader<'a> {
     /// The line at the start of `text`, if it looks like recent ones: gives its length. It must have a line end.
     #[inline(always)]
     fn usual_line(&mut self, text: &[u8]) -> Option<usize> {
-        let context = self.columns.remembered(text)?;
-        let (index, payload) = self.names.find(text.get(context.event..)?, context.place)?;
-        let at = context.event + payload;
-        let rest = &text[at..];
-        let len = self.names.get(index).read_as_before(rest)?;
-        let payload = &rest[..len];
-        if rest.get(len) != Some(&b'\n') || payload.last() == Some(&b'\r') {
-            return None;
-        }
-        self.deliver(&context, &text[context.comm.clone()], index, payload);
-        Some(at + len)
+        let line = self.lane.usual(text)?;
+        self.deliver(&line.context, &text[line.context.comm.clone()], line.index, &text[line.payload]);
+        Some(line.len)
     }
 
     /// Any line; gives its length.
@@ -191,16 +185,16 @@ impl<'a> Reader<'a> {
             (true, Some(_)) => {}
             (true, None) => self.warn("the last line has no line end: it may be cut short"),
             (false, None) => {
-                let (name, line) = (self.name, self.line);
+                let place = self.delivery.place();
                 let message = "the last line is truncated and was skipped";
-                self.outcome.warnings.cut(|| Place::line(name, line), message);
+                self.delivery.outcome.warnings.cut(|| place, message);
             }
             (false, Some(_)) => self.refuse(line)?,
         }
-        let heard = self.outcome.events + self.outcome.stacks + self.calls;
+        let heard = self.delivery.outcome.events + self.delivery.outcome.stacks + self.calls;
         if heard != self.heard.0 {
-            self.heard = (heard, self.line);
-        } else if self.line - self.heard.1 > SILENCE {
+            self.heard = (heard, self.delivery.line);
+        } else if self.delivery.line - self.heard.1 > SILENCE {
             self.give_up("1,048,576 lines in a row without an event; nothing behind them is read")?;
         }
         Ok(line.len())
@@ -208,17 +202,17 @@ impl<'a> Reader<'a> {
 
     /// Stops reading, with an error if there was nothing to read.
     fn give_up(&mut self, why: &str) -> Result<(), Error> {
-        let place = Place::line(self.name, self.line);
-        if self.outcome.events + self.calls == 0 {
+        let place = self.delivery.place();
+        if self.delivery.outcome.events + self.calls == 0 {
             return Err(Error::at(place, format!("{why}, and no event was before it: this is not a trace")));
         }
         self.given_up = true;
-        self.outcome.warnings.cut(|| place, why);
+        self.delivery.outcome.warnings.cut(|| place, why);
         Ok(())
     }
 
     fn too_long(&mut self) {
-        self.line += 1;
+        self.delivery.line += 1;
         self.warn("a line longer than 1 MiB was skipped");
     }
 
@@ -226,40 +220,39 @@ impl<'a> Reader<'a> {
     fn refuse(&mut self, line: &[u8]) -> Result<(), Error> {
         self.warn("a line that is not an event was skipped");
         self.odd_line.get_or_insert_with(|| excerpt(line));
-        if !self.is_trace && self.line >= MAX_UNKNOWN_LINES { Err(self.unknown()) } else { Ok(()) }
+        if !self.is_trace && self.delivery.line >= MAX_UNKNOWN_LINES { Err(self.unknown()) } else { Ok(()) }
     }
 
     fn end(mut self) -> Result<(), Error> {
         if !self.is_trace {
             return Err(self.unknown());
         }
-        if self.names.is_full() {
+        if self.lane.names.is_full() {
             self.warn("more event names than any kernel has: further ones are named `?`");
         }
-        self.flush_losses(self.last_ts);
+        self.delivery.finish();
         Ok(())
     }
 
     fn unknown(&self) -> Error {
-        let message = match (&self.odd_line, self.line) {
+        let message = match (&self.odd_line, self.delivery.line) {
             (_, 0) => "it is empty".to_string(),
             (Some(line), _) => {
                 format!("no line of the kinds that ftrace, trace-cmd report and perf script print, but `{line}`")
             }
             (None, lines) => format!("no event in {lines} lines"),
         };
-        Error::Unknown { file: self.name.into(), message }
+        Error::Unknown { file: self.delivery.name.into(), message }
     }
 
     #[cold]
     fn warn(&mut self, message: &str) {
-        let (name, line) = (self.name, self.line);
-        self.outcome.warnings.add(|| Place::line(name, line), message);
+        self.delivery.warn(message);
     }
 
     /// A line with columns.
     fn event_line(&mut self, line: &[u8]) -> bool {
-        let Some(context) = self.columns.read(line) else { return false };
+        let Some(context) = self.lane.columns.read(line) else { return false };
         self.is_trace = true;
         let (comm, rest) = (&line[context.comm.clone()], &line[context.event..]);
         if self.event(&context, comm, rest) {
@@ -267,12 +260,12 @@ impl<'a> Reader<'a> {
         }
         // Columns without `name:` are the head of a stack trace, or a line of the function tracer.
         if rest.starts_with(b"<") && memchr::memmem::find(rest, b"stack trace").is_some() {
-            self.outcome.stacks += 1;
+            self.delivery.outcome.stacks += 1;
             return true;
         }
         let is_function = memchr::memmem::find(rest, b" <-").is_some();
         if is_function {
-            let index = self.names.named(b"function:");
+            let index = self.lane.names.named(b"function:");
             self.deliver(&context, comm, index, rest);
         }
         is_function
@@ -280,10 +273,10 @@ impl<'a> Reader<'a> {
 
     /// `name: payload`.
     fn event(&mut self, context: &Context, comm: &[u8], text: &[u8]) -> bool {
-        let Some((index, at)) = self.names.find(text, context.place) else { return false };
-        let name = self.names.get(index);
+        let Some((index, at)) = self.lane.names.find(text, context.place) else { return false };
+        let name = self.lane.names.get(index);
         if name.is_stack {
-            self.outcome.stacks += 1;
+            self.delivery.outcome.stacks += 1;
             return true;
         }
         name.read(&text[at..]);
@@ -294,41 +287,16 @@ impl<'a> Reader<'a> {
     /// Gives an event whose values were read.
     #[inline(always)]
     fn deliver(&mut self, context: &Context, comm: &[u8], index: usize, payload: &[u8]) {
-        if context.ts < self.last_ts {
-            self.warn("time goes backwards: events stay in the order of the file");
-        }
-        self.last_ts = context.ts;
-        if !self.losses.is_empty() {
-            self.flush_losses(context.ts);
-        }
-        let name = self.names.get(index);
-        let (kind, fields) = match name.values() {
-            Values::Typed(slots) => (name.kind, Fields::Text(slots)),
-            Values::Untyped => (Kind::Other, Fields::Untyped),
-        };
-        self.outcome.events += 1;
-        if kind == Kind::Other {
-            self.outcome.untyped += 1;
-            if name.kind != Kind::Other {
-                let message =
-                    format!("{}: fields are missing or unreadable; the event is kept without its type", name.name);
-                self.outcome.warnings.add(|| Place::line(self.name, self.line), &message);
-            }
-        }
-        self.sink.event(&Event {
-            ts: context.ts,
-            cpu: context.cpu,
-            pid: context.pid,
-            tgid: context.tgid,
-            flags: context.flags,
-            preempt_count: context.preempt_count,
-            kind,
-            id: index as u32,
-            comm,
-            name: &name.name,
-            raw: payload,
-            fields,
-        });
+        let name = self.lane.names.get(index);
+        self.delivery.event(context, comm, index, name, payload, name.values());
+    }
+
+    /// Gives an event of a line that a lane read.
+    #[inline(always)]
+    fn given(&mut self, context: &Context, text: &[u8], id: usize, payload: Range<usize>, values: Values<'_>) {
+        self.is_trace = true;
+        let (comm, payload) = (&text[context.comm.clone()], &text[payload]);
+        self.delivery.event(context, comm, id, self.lane.names.get(id), payload, values);
     }
 
     /// A line without the columns of an event.
@@ -344,8 +312,8 @@ impl<'a> Reader<'a> {
         }
         if let Some((cpu, events)) = loss(bare) {
             self.is_trace = true;
-            self.losses.push((cpu, events));
-            self.outcome.add_lost(cpu, events);
+            self.delivery.losses.push((cpu, events));
+            self.delivery.outcome.add_lost(cpu, events);
             return true;
         }
         let report_head = line.starts_with(b"cpus=") || line.starts_with(b"version = ");
@@ -366,15 +334,8 @@ impl<'a> Reader<'a> {
         };
         if let Some(overwritten) = entries() {
             let cpu = Outcome::SOME_CPU;
-            self.losses.push((cpu, Some(overwritten)));
-            self.outcome.add_lost(cpu, Some(overwritten));
-        }
-    }
-
-    #[cold]
-    fn flush_losses(&mut self, at: u64) {
-        for (cpu, events) in self.losses.drain(..) {
-            self.sink.lost(cpu, events, at);
+            self.delivery.losses.push((cpu, Some(overwritten)));
+            self.delivery.outcome.add_lost(cpu, Some(overwritten));
         }
     }
 
@@ -386,7 +347,7 @@ impl<'a> Reader<'a> {
                 self.is_trace = true;
                 self.calls += 1;
                 match function {
-                    Some(function) => self.sink.call(&Call { function: &function, cpu, nanoseconds }),
+                    Some(function) => self.delivery.sink.call(&Call { function: &function, cpu, nanoseconds }),
                     None => self.warn("the end of a function without a start was skipped"),
                 }
                 true

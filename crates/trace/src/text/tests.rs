@@ -55,7 +55,7 @@ fn printed(shape: Shape, slot: u64, raw: &[u8]) -> String {
 
 fn read(text: &[u8]) -> (Log, Outcome, Result<(), Error>) {
     let (mut log, mut outcome) = (Log::default(), Outcome::default());
-    let result = read_text("t", TextInput::Bytes(text), &mut log, &mut outcome);
+    let result = read_text("t", TextInput::Bytes(text), &mut log, &mut outcome, &mut |_| {});
     (log, outcome, result)
 }
 
@@ -453,7 +453,7 @@ proptest! {
         let lines = text.split(|b| *b == b'\n').count() as u64;
         prop_assert!(outcome.events <= lines);
         let (mut streamed, mut again) = (Log::default(), Outcome::default());
-        let stream = read_text("t", TextInput::Stream(&mut &text[..]), &mut streamed, &mut again);
+        let stream = read_text("t", TextInput::Stream(&mut &text[..]), &mut streamed, &mut again, &mut |_| {});
         prop_assert_eq!(result.is_ok(), stream.is_ok());
         prop_assert_eq!(log.events, streamed.events);
         prop_assert_eq!(warnings(&outcome), warnings(&again));

@@ -1,0 +1,389 @@
+//! A long text in blocks that two lanes read in turn.
+//!
+//! Each lane learns from its own blocks alone, so what comes out is the same whether both run in one thread or each in
+//! one of its own. Then the caller's thread gives events away in the order of the file. Lines that are not of events are
+//! left to it, as they mean something only behind the lines before them.
+
+use super::kinds::Values;
+use super::lane::{Lane, Line};
+use super::line::Context;
+use super::{Error, Reader};
+use mmtwin_event::Slots;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::thread::{available_parallelism, scope};
+
+/// Bytes of a block: some thousand lines. Few in tests, whose texts are short.
+const BLOCK: usize = if cfg!(test) { 1 << 9 } else { 1 << 18 };
+/// Threads cost more than they save before so many blocks.
+const FEW: usize = 8;
+/// Blocks that wait for a lane or that it has read.
+const AHEAD: usize = 4;
+/// Lanes.
+const LANES: usize = 2;
+/// The number of a name that has none yet.
+const UNNUMBERED: usize = usize::MAX;
+
+/// True if a text is read in blocks.
+pub(super) fn are_for(text: &[u8]) -> bool {
+    text.len() > BLOCK
+}
+
+/// Reads a text that [`are_for`] it.
+pub(super) fn read(reader: &mut Reader<'_>, text: &[u8]) -> Result<(), Error> {
+    let several = || available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    if text.len() > FEW * BLOCK && several() { apart(reader, text) } else { in_turn(reader, text) }
+}
+
+/// The block that begins at `from`.
+fn block(text: &[u8], from: usize) -> Range<usize> {
+    let least = from.saturating_add(BLOCK);
+    let end = text.get(least..).and_then(|behind| memchr::memchr(b'\n', behind));
+    from..end.map_or(text.len(), |end| least + end + 1)
+}
+
+/// The names of a lane as the reader numbers them.
+#[derive(Default)]
+struct Numbers {
+    labels: Vec<Box<[u8]>>,
+    ids: Vec<usize>,
+}
+
+impl Numbers {
+    /// The number of a name, given when its first event is.
+    #[inline(always)]
+    fn of(&mut self, index: usize, reader: &mut Reader<'_>) -> usize {
+        match self.ids.get(index) {
+            Some(&id) if id != UNNUMBERED => id,
+            _ => self.number(index, reader),
+        }
+    }
+
+    #[cold]
+    fn number(&mut self, index: usize, reader: &mut Reader<'_>) -> usize {
+        self.ids.resize(self.labels.len(), UNNUMBERED);
+        // The first stands for those beyond the list.
+        self.ids[index] = if index == 0 { 0 } else { reader.lane.names.named(&self.labels[index]) };
+        self.ids[index]
+    }
+
+    /// Takes note of the names that a lane has met since.
+    fn add(&mut self, labels: impl Iterator<Item = Box<[u8]>>) {
+        self.labels.extend(labels);
+    }
+}
+
+/// Both lanes in this thread.
+fn in_turn(reader: &mut Reader<'_>, text: &[u8]) -> Result<(), Error> {
+    let mut lanes: [_; LANES] = std::array::from_fn(|_| (Lane::new(), Numbers::default()));
+    let (mut at, mut turn) = (0, 0);
+    while at < text.len() && !reader.given_up {
+        let Range { end, .. } = block(text, at);
+        let (lane, numbers) = &mut lanes[turn % LANES];
+        while at < end && !reader.given_up {
+            let rest = &text[at..];
+            reader.delivery.line += 1;
+            let len = match lane.usual(rest).or_else(|| lane.any(&text[at..end])) {
+                Some(line) => {
+                    if line.index >= numbers.labels.len() {
+                        numbers.add(lane.names.labels(numbers.labels.len()));
+                    }
+                    let id = numbers.of(line.index, reader);
+                    let values = lane.names.get(line.index).values();
+                    reader.given(&line.context, rest, id, line.payload, values);
+                    line.len
+                }
+                None => reader.any_line(rest)?,
+            };
+            at += len + 1;
+        }
+        turn += 1;
+    }
+    Ok(())
+}
+
+/// A line as a lane read it: an event without its values, or another line.
+struct Item {
+    ts: u64,
+    comm: Range<u32>,
+    payload: Range<u32>,
+    pid: i32,
+    tgid: i32,
+    cpu: u32,
+    /// Bits of the fields that it has.
+    present: u32,
+    /// Bytes without the line end; 0: no line of an event.
+    len: u32,
+    index: u16,
+    flags: u8,
+    preempt_count: u8,
+    /// Values that it has in the batch; `None`: it has no type.
+    fields: Option<u8>,
+}
+
+impl Item {
+    const OTHER: Item = Item {
+        ts: 0,
+        comm: 0..0,
+        payload: 0..0,
+        pid: 0,
+        tgid: 0,
+        cpu: 0,
+        present: 0,
+        len: 0,
+        index: 0,
+        flags: 0,
+        preempt_count: 0,
+        fields: None,
+    };
+
+    /// A line is far shorter than 4 GiB, and there are fewer names than 65,536.
+    fn of(Line { context, index, payload, len }: Line, typed: Option<(u32, u8)>) -> Item {
+        let range = |range: Range<usize>| range.start as u32..range.end as u32;
+        Item {
+            ts: context.ts,
+            comm: range(context.comm),
+            payload: range(payload),
+            pid: context.pid,
+            tgid: context.tgid,
+            cpu: context.cpu,
+            present: typed.map_or(0, |(present, _)| present),
+            len: len as u32,
+            index: index as u16,
+            flags: context.flags,
+            preempt_count: context.preempt_count,
+            fields: typed.map(|(_, fields)| fields),
+        }
+    }
+
+    fn context(&self) -> Context {
+        Context {
+            comm: self.comm.start as usize..self.comm.end as usize,
+            pid: self.pid,
+            tgid: self.tgid,
+            cpu: self.cpu,
+            flags: self.flags,
+            preempt_count: self.preempt_count,
+            ts: self.ts,
+            ..Context::default()
+        }
+    }
+}
+
+/// A block on its way to a lane and back.
+#[derive(Default)]
+struct Batch {
+    block: Range<usize>,
+    items: Vec<Item>,
+    /// Of the events that have a type, as many as these have fields.
+    values: Vec<u64>,
+    /// Of names that the lane had not met before.
+    labels: Vec<Box<[u8]>>,
+}
+
+impl Batch {
+    /// Reads the block.
+    fn fill(&mut self, lane: &mut Lane, known: &mut usize, text: &[u8]) {
+        self.items.clear();
+        self.values.clear();
+        let mut at = self.block.start;
+        while at < self.block.end {
+            let rest = &text[at..];
+            let Some(line) = lane.usual(rest).or_else(|| lane.any(&text[at..self.block.end])) else {
+                self.items.push(Item::OTHER);
+                at += memchr::memchr(b'\n', rest).map_or(rest.len(), |len| len + 1);
+                continue;
+            };
+            let name = lane.names.get(line.index);
+            let typed = match name.values() {
+                Values::Typed(slots) => {
+                    self.values.extend_from_slice(&slots.values[..usize::from(name.fields)]);
+                    Some((slots.present, name.fields))
+                }
+                Values::Untyped => None,
+            };
+            at += line.len + 1;
+            self.items.push(Item::of(line, typed));
+        }
+        self.labels = lane.names.labels(*known).collect();
+        *known += self.labels.len();
+    }
+
+    /// Gives its events away, and the reader the other lines.
+    fn give(&mut self, reader: &mut Reader<'_>, numbers: &mut Numbers, text: &[u8]) -> Result<(), Error> {
+        numbers.add(self.labels.drain(..));
+        let (mut at, mut values, mut slots) = (self.block.start, &self.values[..], Slots::default());
+        for item in &self.items {
+            if reader.given_up {
+                break;
+            }
+            let rest = &text[at..];
+            reader.delivery.line += 1;
+            if item.len == 0 {
+                at += reader.any_line(rest)? + 1;
+                continue;
+            }
+            let typed = match item.fields {
+                None => Values::Untyped,
+                Some(fields) => {
+                    let (own, behind) = values.split_at(fields.into());
+                    slots.values[..own.len()].copy_from_slice(own);
+                    slots.present = item.present;
+                    values = behind;
+                    Values::Typed(&slots)
+                }
+            };
+            let id = numbers.of(item.index.into(), reader);
+            let payload = item.payload.start as usize..item.payload.end as usize;
+            reader.given(&item.context(), rest, id, payload, typed);
+            at += item.len as usize + 1;
+        }
+        Ok(())
+    }
+}
+
+/// Each lane in a thread of its own.
+fn apart(reader: &mut Reader<'_>, text: &[u8]) -> Result<(), Error> {
+    scope(|scope| {
+        let mut lanes: [_; LANES] = std::array::from_fn(|_| {
+            let (give, blocks) = channel::<Batch>();
+            let (done, read) = sync_channel(AHEAD);
+            scope.spawn(move || {
+                let (mut lane, mut known) = (Lane::new(), 0);
+                for mut batch in blocks {
+                    batch.fill(&mut lane, &mut known, text);
+                    // The reader is gone where it gave up.
+                    if done.send(batch).is_err() {
+                        return;
+                    }
+                }
+            });
+            (give, read, Numbers::default())
+        });
+        in_order(reader, text, &mut lanes)
+    })
+}
+
+/// Hands out blocks and takes them back in order.
+fn in_order(
+    reader: &mut Reader<'_>,
+    text: &[u8],
+    lanes: &mut [(Sender<Batch>, Receiver<Batch>, Numbers); LANES],
+) -> Result<(), Error> {
+    let mut next = 0;
+    let (mut given, mut taken) = (0, 0);
+    let mut spare = VecDeque::new();
+    while !reader.given_up {
+        while next < text.len() && given - taken < AHEAD * LANES {
+            let mut batch: Batch = spare.pop_front().unwrap_or_default();
+            batch.block = block(text, next);
+            next = batch.block.end;
+            if lanes[given % LANES].0.send(batch).is_err() {
+                break;
+            }
+            given += 1;
+        }
+        if given == taken {
+            break;
+        }
+        let (_, read, numbers) = &mut lanes[taken % LANES];
+        let Ok(mut batch) = read.recv() else { break };
+        taken += 1;
+        batch.give(reader, numbers, text)?;
+        spare.push_back(batch);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Outcome;
+    use crate::text::delivery::Delivery;
+    use mmtwin_event::{Call, Event, Fields, Sink};
+
+    /// All that a sink is told.
+    #[derive(Default)]
+    struct Told(Vec<String>);
+
+    impl Sink for Told {
+        fn event(&mut self, event: &Event<'_>) {
+            let fields = event.kind.schema().map_or(0, |schema| schema.fields.len());
+            let values: Vec<_> = (0..fields).map(|slot| event.has(slot).then(|| event.slot(slot))).collect();
+            self.0.push(format!("{:?} {values:?}", Event { fields: Fields::Untyped, ..*event }));
+        }
+        fn lost(&mut self, cpu: u32, events: Option<u64>, at: u64) {
+            self.0.push(format!("lost {cpu} {events:?} {at}"));
+        }
+        fn call(&mut self, call: &Call<'_>) {
+            self.0.push(format!("{call:?}"));
+        }
+    }
+
+    type How = fn(&mut Reader<'_>, &[u8]) -> Result<(), Error>;
+
+    fn told(text: &[u8], how: How) -> (Vec<String>, String) {
+        let (mut told, mut outcome) = (Told::default(), Outcome::default());
+        let mut silent = |_| {};
+        let mut reader = Reader::new(Delivery::new("t", &mut told, &mut outcome, &mut silent));
+        let result = how(&mut reader, text).and_then(|()| reader.end());
+        (told.0, format!("{result:?} {outcome:?}"))
+    }
+
+    /// Events whose shape changes, names that come late, stacks, functions, losses, a bare event and damage.
+    fn lines() -> String {
+        let line = |i: u32| {
+            let columns = format!("{:>16}-{:<7} [{:03}] ..... {:>5}.{:06}:", "task", i % 5, i % 3, i / 900, i % 900);
+            match i % 11 {
+                0 => format!("CPU:{} [LOST {i} EVENTS]", i % 2),
+                1 => format!("{columns} mm_vmscan_kswapd_wake: nid={} order={i}", i % 2),
+                2 => format!("{columns} mm_vmscan_kswapd_wake: nid={} zid=2 order={i}", i % 2),
+                3 => format!("{columns} name{}: value={i}", i / 60),
+                4 => format!("{columns} <stack trace>\n => one+0x1/0x2"),
+                5 => format!("{columns} shrink_node <-balance_pgdat"),
+                6 => "what is this".into(),
+                7 => format!("{columns} mm_vmscan_kswapd_wake: nid=one order={i}\r"),
+                8 => format!("mm_vmscan_kswapd_sleep: nid={i}"),
+                9 => format!("{columns} kernel_stack: <stack trace>"),
+                _ => format!(
+                    "{columns} mm_vmscan_wakeup_kswapd: nid=0 order={i} gfp_flags=GFP_{}",
+                    "X".repeat(i as usize % 700)
+                ),
+            }
+        };
+        (0..2000).map(|i| line(i) + "\n").collect()
+    }
+
+    #[test]
+    fn threads_and_blocks_change_nothing() {
+        let lines = lines();
+        for text in [&lines[..], &lines[..lines.len() - 30], &lines[..20 * BLOCK]] {
+            let whole = told(text.as_bytes(), |reader, text| reader.lines(text));
+            assert!(!whole.0.is_empty());
+            for how in [in_turn as How, apart] {
+                let (told, end) = told(text.as_bytes(), how);
+                let differ = whole.0.iter().zip(&told).find(|(a, b)| a != b);
+                assert_eq!((differ, told.len(), &end), (None, whole.0.len(), &whole.1));
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_reads_on_behind_the_end() {
+        let mut text = b"           task-1       [000] .....     1.000000: name: x\n".to_vec();
+        text.extend(vec![b'\n'; (1 << 20) + 2]);
+        text.extend_from_slice(b"           task-1       [000] .....     1.000000: name: x\n");
+        for how in [in_turn as How, apart] {
+            assert_eq!(told(&text, how).0.len(), 1);
+        }
+    }
+
+    #[test]
+    fn blocks_end_with_lines() {
+        let text = format!("{}\nshort\n{}", "x".repeat(3 * BLOCK), "y".repeat(BLOCK / 2));
+        let first = block(text.as_bytes(), 0);
+        assert_eq!(first, 0..3 * BLOCK + 1);
+        assert_eq!(block(text.as_bytes(), first.end), first.end..text.len());
+    }
+}
