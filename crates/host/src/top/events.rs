@@ -165,7 +165,8 @@ impl Events {
             CpuStream { cpu: *cpu, pages: Box::new(pages) }
         });
         let mut outcome = Outcome::default();
-        merge::deliver(streams.collect(), &self.layout, &self.formats, &TimeMap::default(), sink, &mut outcome)?;
+        let (streams, times) = (streams.collect(), TimeMap::default());
+        merge::deliver(streams, &self.layout, &self.formats, &times, sink, &mut outcome, &mut |_events| ())?;
         Ok(())
     }
 }
