@@ -1,11 +1,11 @@
 //! The flight recorder: the last of events and counters in bounded space, and a recording of it when something happens.
 //!
 //! One thread records, as in [`record`](mod@crate::record), with which it shares tracing, buffers and samples.
-//! [`recorder`] is its loop, [`capture`] what it takes in: [`events`] takes pages, [`samples`] makes samples small. Both
-//! go as blocks to the [`segment`] that is written; complete segments are the [`ring`], whose oldest are deleted.
-//! [`store`] is both. [`when`] reads conditions, [`watch`] follows them with [`pressure`] and [`stalls`], [`orders`] says
-//! which recordings are due. [`dump`] makes a recording of segments and of their [`head`], in a thread of its own
-//! ([`writing`]). [`directory`] is the recorder's directory, [`control`] its socket.
+//! `recorder` is its loop, `capture` what it takes in: `events` takes pages, `samples` makes samples small. Both
+//! go as blocks to the `segment` that is written; complete segments are the `ring`, whose oldest are deleted.
+//! `store` is both. [`when`] reads conditions, `watch` follows them with `pressure` and `stalls`, `orders` says
+//! which recordings are due. `dump` makes a recording of segments and of their `head`, in a thread of its own
+//! (`writing`). `directory` is the recorder's directory, `control` its socket.
 
 mod capture;
 mod control;
