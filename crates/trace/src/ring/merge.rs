@@ -29,9 +29,9 @@ const LIMIT: usize = 16 * TARGET;
 /// are small.
 const SMALL: u64 = if cfg!(test) { 1 << 6 } else { 1 << 16 };
 /// Groups of spans that wait for a thread.
-const AHEAD: usize = 2;
+const AHEAD: usize = 4;
 /// Entries and spans of a group at least, but for the last: to wake a thread costs as much as some hundred entries.
-const GROUP: usize = 4 * TARGET;
+const GROUP: usize = 2 * TARGET;
 const SPANS: usize = 16;
 
 /// Delivers all events of `streams` to `sink` in the order it asks for, by (time, CPU, sequence) where it does not say.
