@@ -5,7 +5,7 @@ BIN = target/release/mmtwin
 STATIC_TARGET = x86_64-unknown-linux-gnu
 
 .PHONY: demo test compile test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
-  fidelity-refresh fidelity-again lab-again verdicts-again fleet-again inject kills fuzz reference
+  fidelity-refresh fidelity-again lab-again verdicts-again fleet-again sweep-again inject kills fuzz reference
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -97,6 +97,11 @@ verdicts-again:
 fleet-again:
 	$(CARGO) build --release --quiet --bin mmtwin
 	MMTWIN_BIN=$(CURDIR)/target/release/mmtwin $(CARGO) test --package mmtwin-cli --test cli a_thousand_recordings -- --ignored --nocapture
+
+# 1,000 runs on one thread and on two: CPU time of a run, of the thread that schedules, and the throughput.
+sweep-again:
+	$(CARGO) build --release --quiet --bin mmtwin
+	MMTWIN_BIN=$(CURDIR)/target/release/mmtwin $(CARGO) test --package mmtwin-cli --test cli a_thousand_runs -- --ignored --nocapture
 
 # Every cell judged again, and a run of each again in the lab: some 15 s each. `make test` judges a third and runs one.
 fidelity-again: setup

@@ -43,6 +43,7 @@ fn main() {
         Verb::Scrub(arguments) => verbs::scrub::run(&arguments),
         Verb::Explain(arguments) => verbs::explain::run(arguments),
         Verb::Run(arguments) => verbs::run::run(arguments),
+        Verb::Sweep(arguments) => verbs::sweep::run(arguments),
         Verb::Replay(arguments) => verbs::replay::run(arguments),
         Verb::Reproduce(arguments) => verbs::reproduce::run(arguments),
         Verb::Fidelity(arguments) => verbs::fidelity::run(arguments),

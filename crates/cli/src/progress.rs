@@ -1,6 +1,7 @@
 //! Progress of what takes long: on standard error, only if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use mmtwin::sweep::Progress;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -25,6 +26,25 @@ pub fn virtual_time<T>(what: &str, end: Option<u64>, run: impl FnOnce(&mut dyn F
         None => (ProgressBar::new_spinner(), "{spinner} {msg}: {pos} ms of virtual time"),
     };
     shown(bar, template, what, |bar| run(&mut |now| bar.set_position(now / 1_000_000)))
+}
+
+/// Runs a sweep, which tells how many of its runs have ended.
+pub fn runs<T>(what: &str, run: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
+    if !std::io::stderr().is_terminal() {
+        return run(&mut |_| {});
+    }
+    let bar = ProgressBar::new(0);
+    shown(bar, "{spinner} {msg}: {pos} of {len} runs {bar:30} {eta} left", what, |bar| {
+        let mut began = false;
+        run(&mut |progress| {
+            bar.set_length(progress.of as u64);
+            bar.set_position(progress.done as u64);
+            if !std::mem::replace(&mut began, true) {
+                // What was there took no time.
+                bar.reset_eta();
+            }
+        })
+    })
 }
 
 fn shown<T>(bar: ProgressBar, template: &str, what: &str, work: impl FnOnce(&ProgressBar) -> T) -> T {

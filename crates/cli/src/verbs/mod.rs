@@ -17,8 +17,10 @@ pub mod report;
 pub mod reproduce;
 pub mod run;
 pub mod scenario;
+mod scenario_new;
 pub mod script;
 pub mod scrub;
+pub mod sweep;
 
 use crate::args::{Format, Printing};
 use crate::{Failure, say, status, terminal};

@@ -27,5 +27,6 @@ mod scenario;
 mod screen;
 mod sources;
 mod support;
+mod sweep;
 mod tracecmd;
 mod transcripts;
