@@ -33,15 +33,25 @@ pub fn runs<T>(what: &str, run: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T
     if !std::io::stderr().is_terminal() {
         return run(&mut |_| {});
     }
-    let bar = ProgressBar::new(0);
-    shown(bar, "{spinner} {msg}: {pos} of {len} runs {bar:30} {eta} left", what, |bar| {
-        let mut began = false;
+    let so_far = "{spinner} {msg}: {pos} of {len} runs {bar:30}";
+    shown(ProgressBar::new(0), so_far, what, |bar| {
+        let mut first = None;
         run(&mut |progress| {
             bar.set_length(progress.of as u64);
             bar.set_position(progress.done as u64);
-            if !std::mem::replace(&mut began, true) {
-                // What was there took no time.
-                bar.reset_eta();
+            match first {
+                None => {
+                    first = Some(progress.done);
+                    // What was there took no time.
+                    bar.reset_eta();
+                }
+                // Before a run has ended, nothing is known of the time.
+                Some(kept) if progress.done == kept + 1 => {
+                    if let Ok(style) = ProgressStyle::with_template(&format!("{so_far} {{eta}} left")) {
+                        bar.set_style(style);
+                    }
+                }
+                Some(_) => {}
             }
         })
     })

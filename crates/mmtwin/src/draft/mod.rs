@@ -9,6 +9,7 @@ mod workload;
 pub use basis::{Basis, BasisError};
 pub use workload::Archetype;
 
+use mmtwin_scenario::kernel::Sysctl;
 use mmtwin_scenario::{Scenario, bundle_names};
 use mmtwin_twin::build;
 use std::fmt::Write;
@@ -23,7 +24,10 @@ pub fn text(archetype: Archetype, basis: &Basis) -> Result<String, String> {
     let defaults = scenario.to_json();
     let default = |name: &str| defaults.pointer("/kernel/sysctl").and_then(|all| all.get(name)).cloned();
     let mut sysctls = String::new();
-    for (name, value) in basis.sysctls.iter().filter(|(name, value)| default(name) != Some((**value).into())) {
+    // While these are 0 another sysctl applies, as without them.
+    let unset = |name: &str, value: u64| value == 0 && Sysctl::EVERYWHERE.contains(&name);
+    let differs = |name: &str, value: u64| default(name) != Some(value.into()) && !unset(name, value);
+    for (name, value) in basis.sysctls.iter().filter(|(name, value)| differs(name, **value)) {
         let line = format!("\"{name}\" = {value}\n");
         let refused = runs(&assembled(archetype, basis, &line)).is_err();
         let _ = if refused { write!(sysctls, "# not simulated: {line}") } else { write!(sysctls, "{line}") };

@@ -8,6 +8,8 @@
 //! A run is known by the hash of its resolved scenario, its seed and the version of the program.
 
 mod cases;
+mod expand;
+mod faults;
 mod journal;
 mod plan;
 mod row;

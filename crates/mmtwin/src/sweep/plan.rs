@@ -1,13 +1,12 @@
 //! The runs of a sweep, all checked before the first begins.
 
-use super::{Fault, cases, values};
+use super::expand::expand;
+use super::faults::{Faults, label};
+use super::{Fault, values};
 use mmtwin_scenario::{Scenario, parse};
 use mmtwin_twin::build;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Most runs of a sweep.
-const MOST: usize = 100_000;
 
 /// What a sweep is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -65,15 +64,6 @@ impl Planned {
     }
 }
 
-/// A key with its values.
-struct Axis {
-    key: String,
-    values: Vec<String>,
-}
-
-/// Cases: their values, and the line of the file of cases if there is one.
-type Case = (Vec<String>, Option<usize>);
-
 impl Plan {
     /// Reads and checks everything.
     ///
@@ -85,7 +75,7 @@ impl Plan {
         let text = std::fs::read_to_string(request.scenario).map_err(|e| of_file(request.scenario, e.to_string()))?;
         let name = request.scenario.display().to_string();
         let (mut runs, mut known) = (Vec::new(), std::collections::HashMap::new());
-        let mut faults = Faults { request, keys: &keys, found: Vec::new() };
+        let mut faults = Faults::new(request, &keys);
         for (case, line) in &all {
             let sets: Vec<String> = keys.iter().zip(case).map(|(key, value)| format!("{key}={value}")).collect();
             let directory = request.scenario.parent().unwrap_or(Path::new(""));
@@ -113,189 +103,10 @@ impl Plan {
                 runs.push(Planned { id, case: case.clone(), seed: *seed, scenario: scenario.clone() });
             }
         }
-        match faults.found.is_empty() {
-            true => Ok(Plan { scenario: name, version: request.version.into(), keys, runs }),
-            false => Err(faults.sentences(all.len())),
+        match faults.sentences(all.len()) {
+            none if none.is_empty() => Ok(Plan { scenario: name, version: request.version.into(), keys, runs }),
+            found => Err(found),
         }
-    }
-}
-
-fn label(keys: &[String], case: &[String]) -> String {
-    keys.iter().zip(case).map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
-}
-
-/// Keys and cases: those of `--set` first, the last key advancing fastest.
-fn expand(request: &Request<'_>) -> Result<(Vec<String>, Vec<Case>), Vec<Fault>> {
-    let mut faults = Vec::new();
-    let mut axes: Vec<Axis> = Vec::new();
-    for (number, set) in request.sets.iter().enumerate() {
-        match axis(set, &axes) {
-            Ok(axis) => axes.push(axis),
-            Err(message) => faults.push(Fault { place: format!("--set {}", number + 1), message }),
-        }
-    }
-    let file = request.cases.map(|path| read(path, &axes, &mut faults));
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    let of_sets = if request.paired { paired(&axes)? } else { combined(&axes)? };
-    let mut keys: Vec<String> = axes.into_iter().map(|axis| axis.key).collect();
-    let (more, lines) = match file.flatten() {
-        Some(cases) => (cases.keys, cases.lines.into_iter().map(|(case, line)| (case, Some(line))).collect()),
-        None => (Vec::new(), vec![(Vec::new(), None)]),
-    };
-    keys.extend(more);
-    if of_sets.len() * lines.len() * request.seeds.len().max(1) > MOST {
-        return Err(too_many());
-    }
-    let with = |case: &Vec<String>| {
-        lines.iter().map(|(more, line): &Case| ([&case[..], more].concat(), *line)).collect::<Vec<Case>>()
-    };
-    Ok((keys, of_sets.iter().flat_map(with).collect()))
-}
-
-fn too_many() -> Vec<Fault> {
-    vec![Fault { place: "sweep".into(), message: format!("more than {MOST} runs") }]
-}
-
-fn axis(set: &str, before: &[Axis]) -> Result<Axis, String> {
-    let (key, text) = set.split_once('=').ok_or(format!("`{set}`: expected KEY=VALUES"))?;
-    let key = key.trim();
-    if before.iter().any(|axis| axis.key == key) {
-        return Err(format!("{key} is there twice: all its values belong to one --set"));
-    }
-    if key == SEED {
-        return Err(format!("{SEED}: several seeds are --seeds"));
-    }
-    let values = values::values(text).map_err(|message| format!("{key}: {message}"))?;
-    Ok(Axis { key: key.into(), values })
-}
-
-/// Each run has its seed as a column of its own.
-const SEED: &str = "run.seed";
-
-fn read(path: &Path, axes: &[Axis], faults: &mut Vec<Fault>) -> Option<cases::Cases> {
-    let mut fault = |line: Option<usize>, message: String| {
-        let line = line.map_or(String::new(), |line| format!(":{line}"));
-        faults.push(Fault { place: format!("{}{line}", path.display()), message });
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| fault(None, error.to_string())).ok()?;
-    match cases::read(&text) {
-        Ok(cases) => {
-            for key in &cases.keys {
-                if axes.iter().any(|axis| axis.key == *key) {
-                    fault(Some(1), format!("{key} is a key of --set too"));
-                } else if key == SEED {
-                    fault(Some(1), format!("{SEED}: several seeds are --seeds"));
-                }
-            }
-            Some(cases)
-        }
-        Err(wrong) => {
-            wrong.into_iter().for_each(|(line, message)| fault(Some(line), message));
-            None
-        }
-    }
-}
-
-/// Every combination.
-fn combined(axes: &[Axis]) -> Result<Vec<Vec<String>>, Vec<Fault>> {
-    let mut cases = vec![Vec::new()];
-    for axis in axes {
-        if cases.len() * axis.values.len() > MOST {
-            return Err(too_many());
-        }
-        let longer = |case: &Vec<String>| {
-            axis.values.iter().map(|value| [&case[..], std::slice::from_ref(value)].concat()).collect::<Vec<_>>()
-        };
-        cases = cases.iter().flat_map(longer).collect();
-    }
-    Ok(cases)
-}
-
-/// The first values together, the second, and so on; a single value goes with all.
-fn paired(axes: &[Axis]) -> Result<Vec<Vec<String>>, Vec<Fault>> {
-    let longest = axes.iter().map(|axis| axis.values.len()).max().unwrap_or(1);
-    let other = axes.iter().filter(|axis| ![1, longest].contains(&axis.values.len()));
-    let faults: Vec<Fault> = other
-        .map(|axis| Fault {
-            place: "--paired".into(),
-            message: format!("{} has {} values, another key {longest}", axis.key, axis.values.len()),
-        })
-        .collect();
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    let case = |at: usize| axes.iter().map(|axis| axis.values[at.min(axis.values.len() - 1)].clone()).collect();
-    Ok((0..longest).map(case).collect())
-}
-
-/// Faults of cases, each once, with the cases that have it.
-struct Faults<'a> {
-    request: &'a Request<'a>,
-    keys: &'a [String],
-    found: Vec<Found>,
-}
-
-struct Found {
-    place: String,
-    message: String,
-    first: String,
-    cases: usize,
-}
-
-/// Most faults that are listed.
-const LISTED: usize = 50;
-
-impl Faults<'_> {
-    fn of_scenario(&mut self, fault: &mmtwin_scenario::Fault, case: &[String], line: Option<usize>) {
-        // Overrides are numbered as they were given: those of the command line first, then those of the file's line.
-        let set = fault.file.strip_prefix("--set ").and_then(|number| number.parse::<usize>().ok());
-        let help = fault.help.as_ref().map_or(String::new(), |help| format!("; {help}"));
-        let (place, message) = match set {
-            Some(number) => {
-                let key = &self.keys[number - 1];
-                let place = match (number > self.request.sets.len(), self.request.cases, line) {
-                    (true, Some(path), Some(line)) => format!("{}:{line}", path.display()),
-                    _ => fault.file.clone(),
-                };
-                (place, format!("{key}: {}{help}", fault.message))
-            }
-            None => {
-                let at = fault.at.map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
-                (format!("{}{at}", fault.file), format!("{}{help}", fault.message))
-            }
-        };
-        self.add(place, message, case, line);
-    }
-
-    fn add(&mut self, place: String, message: String, case: &[String], line: Option<usize>) {
-        if let Some(found) = self.found.iter_mut().find(|found| found.place == place && found.message == message) {
-            found.cases += 1;
-        } else if self.found.len() <= LISTED {
-            let line = line.zip(self.request.cases).map(|(line, path)| format!("{}:{line}: ", path.display()));
-            let first = format!("{}{}", line.unwrap_or_default(), label(self.keys, case));
-            self.found.push(Found { place, message, first, cases: 1 });
-        }
-    }
-
-    fn sentences(self, cases: usize) -> Vec<Fault> {
-        let sentence = |found: Found| {
-            let of = match found.cases {
-                all if all == cases => String::new(),
-                // A line of the file of cases is one.
-                1 if found.first.starts_with(&format!("{}: ", found.place)) => String::new(),
-                1 => format!(" ({})", found.first),
-                n => format!(" ({}; and {} more)", found.first, n - 1),
-            };
-            Fault { place: found.place, message: format!("{}{of}", found.message) }
-        };
-        let more = self.found.len() > LISTED;
-        let mut faults: Vec<Fault> = self.found.into_iter().take(LISTED).map(sentence).collect();
-        if more {
-            faults.push(Fault { place: "sweep".into(), message: format!("only the first {LISTED} faults are listed") });
-        }
-        faults
     }
 }
 

@@ -74,19 +74,21 @@ pub fn run(
             return Err(other(format!("is a sweep of other keys: {}", before.keys.join(", "))));
         }
     }
+    let mut rows = Rows::new(plan);
+    // Before there is a journal that nobody continues.
+    rows.know(&before).map_err(|message| Error::Other { path: output.into(), message })?;
     let (version, scenario) = (plan.version.clone(), plan.scenario.clone());
     let mut sweep = Sweep { version, scenario, keys: plan.keys.clone(), planned: plan.runs.len(), ..Sweep::default() };
     let (mut journal, found) = Journal::open(output, &sweep, options.force)?;
-    let mut rows = Rows::new(plan);
     // Quantities of the journal keep their numbers.
     sweep.quantities = found.quantities;
-    for (row, source) in found.rows.into_iter().map(|row| (row, journal::beside(output))) {
-        rows.put(row).map_err(|message| Error::Other { path: source, message })?;
-    }
+    sweep.rows = found.rows;
+    rows.know(&sweep).map_err(|message| Error::Other { path: journal::beside(output), message })?;
+    std::mem::take(&mut sweep.rows).into_iter().for_each(|row| rows.put(row));
     let numbers = renumbered(&before, &mut sweep, &mut journal)?;
     for mut row in before.rows {
         row.values.iter_mut().for_each(|(at, _)| *at = numbers[*at]);
-        rows.put(row).map_err(|message| Error::Other { path: output.into(), message })?;
+        rows.put(row);
     }
     let kept = rows.done();
     progress(Progress { done: kept, of: plan.runs.len() });
@@ -101,7 +103,6 @@ pub fn run(
     let stopped = rows.done() < plan.runs.len();
     sweep.rows = rows.rows.into_iter().flatten().collect();
     let sweep = in_order(sweep);
-    // Sharing data is for the user to decide: as any new file.
     let file = FileOutput::open(output, true, 0o666)?;
     let failed =
         |error: parquet::errors::ParquetError| Error::Parquet { path: output.into(), message: error.to_string() };
@@ -127,14 +128,19 @@ impl Rows {
         self.rows.iter().flatten().count()
     }
 
-    /// Keeps a row that was there, unless it is to be run again.
-    fn put(&mut self, row: Row) -> Result<(), String> {
-        let place = self.places.get(&row.id).copied();
-        let place = place.ok_or("has runs that this sweep does not have: other values, seeds or another scenario")?;
-        if row.status != Status::Failed {
-            self.rows[place] = Some(row);
+    /// Whether all rows of a sweep are of the plan.
+    fn know(&self, sweep: &Sweep) -> Result<(), String> {
+        match sweep.rows.iter().all(|row| self.places.contains_key(&row.id)) {
+            true => Ok(()),
+            false => Err("has runs that this sweep does not have: other values, seeds or another scenario".into()),
         }
-        Ok(())
+    }
+
+    /// Keeps a row that was there, unless it is to be run again.
+    fn put(&mut self, row: Row) {
+        if let Some(place) = self.places.get(&row.id).filter(|_| row.status != Status::Failed) {
+            self.rows[*place] = Some(row);
+        }
     }
 }
 
@@ -223,5 +229,51 @@ fn one(run: &Planned, name: &str, stop: &dyn Fn() -> bool) -> Option<Ran> {
             let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or("no message");
             Some(row::nothing(format!("the twin panicked: {text}")))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::{Request, read};
+
+    const SCENARIO: &str = "[machine]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"64 MiB\"\n[kernel]\nrelease = \"6.1\"\n\
+        [[process]]\nname = \"p\"\n[[process.region]]\nname = \"heap\"\nsize = \"1 MiB\"\n[[process.phase]]\n\
+        [[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\ncount = 100\n";
+
+    #[test]
+    fn another_version_is_refused_but_readable_and_failed_runs_are_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (scenario, output) = (folder.path().join("s.toml"), folder.path().join("o.parquet"));
+        std::fs::write(&scenario, SCENARIO).unwrap();
+        let sets = ["kernel.sysctl.vm.swappiness=10,60".to_owned()];
+        let plan = |version| {
+            let request = Request { scenario: &scenario, sets: &sets, cases: None, paired: false, seeds: &[], version };
+            Plan::new(&request).unwrap_or_else(|faults| panic!("{faults:?}"))
+        };
+        let stop = AtomicBool::new(false);
+        let sweep =
+            |version, force| run(&plan(version), &output, &Options { threads: 2, force, stop: &stop }, &mut |_| {});
+        let first = sweep("a", false).unwrap();
+        assert_eq!((first.kept, first.stopped, first.sweep.rows.len()), (0, false, 2));
+        assert_eq!(read(&output).unwrap(), first.sweep);
+        let refused = sweep("b", false).unwrap_err().to_string();
+        assert!(
+            refused.contains("is of a, and this is b: rows of two versions do not belong together; -f"),
+            "{refused}"
+        );
+        assert!(!journal::beside(&output).exists());
+        assert_eq!(sweep("b", true).unwrap().kept, 0);
+        // As of a run whose thread could not get its memory.
+        let mut damaged = read(&output).unwrap();
+        damaged.rows[1].status = Status::Failed;
+        damaged.rows[1].values.clear();
+        table::write(&damaged, std::fs::File::create(&output).unwrap()).unwrap();
+        let again = sweep("b", false).unwrap();
+        assert_eq!((again.kept, again.sweep.rows[1].status), (1, Status::Completed));
+        // Stopped before anything.
+        stop.store(true, Ordering::Relaxed);
+        let stopped = sweep("c", true).unwrap();
+        assert!(stopped.stopped && stopped.sweep.rows.is_empty());
     }
 }

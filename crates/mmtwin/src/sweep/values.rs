@@ -124,8 +124,7 @@ fn with_unit(first: &str, last: &str, wanted: usize, logarithmic: bool) -> Optio
     };
     // To the largest unit that moves no value by more than a twentieth of a step.
     let factor = |unit: &&str| (kind.read)(&format!("1 {unit}"));
-    let round =
-        kind.units.iter().filter_map(|unit| factor(unit)).find(|size| narrowest(&between) >= 10.0 * *size as f64);
+    let round = kind.units.iter().filter_map(factor).find(|size| narrowest(&between) >= 10.0 * *size as f64);
     let round = round.unwrap_or(1);
     let rounded = |value: &f64| (kind.print)((value / round as f64).round() as u64 * round);
     let mut values: Vec<String> = between.iter().map(rounded).collect();

@@ -27,7 +27,7 @@ pub fn lines(sweep: &Sweep, style: &Style, whole: bool) -> Vec<String> {
     let heading = wrap(&clean(&heading(sweep, &cases)), style.width);
     let mut text: Vec<String> = heading.iter().map(|line| Tone::Strong.paint(line, style)).collect();
     text.push(String::new());
-    let best = chosen.main.first().and_then(|row| best(row, |case| is_whole(&cases[case])));
+    let best = chosen.main.first().filter(|_| cases.len() > 1).and_then(|row| best(row, |case| is_whole(&cases[case])));
     let shown = shown_cases(&cases, &chosen, whole);
     let table = Table { sweep, cases: &cases, shown: &shown, best };
     let (grid, columns) = if whole { table.all(&chosen) } else { table.that_fits(&chosen, style) };
