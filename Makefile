@@ -6,7 +6,7 @@ STATIC_TARGET = x86_64-unknown-linux-gnu
 
 .PHONY: demo test compile test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
   fidelity-refresh fidelity-again lab-again verdicts-again fleet-again inject kills fuzz reference web web-again \
-  flight-again top-cost exports-again scrapes
+  flight-again top-cost exports-again scrapes sweep-again
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -115,6 +115,10 @@ exports-again:
 # A thousand scrapes of 5,000 series: the memory of the endpoint does not grow.
 scrapes:
 	$(CARGO) test --package mmtwin-cli --bin mmtwin -- --ignored --nocapture a_thousand_scrapes
+# 1,000 runs on one thread and on two: CPU time of a run, of the thread that schedules, and the throughput.
+sweep-again:
+	$(CARGO) build --release --quiet --bin mmtwin
+	MMTWIN_BIN=$(CURDIR)/target/release/mmtwin $(CARGO) test --package mmtwin-cli --test cli a_thousand_runs -- --ignored --nocapture
 
 # Every cell judged again, and a run of each again in the lab: some 15 s each. `make test` judges a third and runs one.
 fidelity-again: setup

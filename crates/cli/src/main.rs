@@ -48,6 +48,7 @@ fn main() {
         Verb::Serve(arguments) => verbs::serve::run(&arguments),
         Verb::Explain(arguments) => verbs::explain::run(arguments),
         Verb::Run(arguments) => verbs::run::run(arguments),
+        Verb::Sweep(arguments) => verbs::sweep::run(arguments),
         Verb::Replay(arguments) => verbs::replay::run(arguments),
         Verb::Reproduce(arguments) => verbs::reproduce::run(arguments),
         Verb::Fidelity(arguments) => verbs::fidelity::run(arguments),

@@ -6,6 +6,8 @@
 //! - [`Filter`] reads a part of a trace: some tasks, cgroups or nodes, or a stretch of time.
 //! - [`compare`] puts traces and runs side by side, the baseline first.
 //! - [`fleet`] reads many recordings and keeps a summary of each.
+//! - [`sweep`] runs a scenario many times, with other values of some keys and several seeds.
+//! - [`draft`] writes new scenarios.
 //! - [`batches`] are the tables of a report or comparison as Arrow record batches, and write them as files of Arrow and
 //!   Parquet; [`mmtwin_report::format`] writes them as text, JSON and CSV.
 //!
@@ -33,12 +35,14 @@ mod about;
 mod batch_files;
 mod batches;
 mod compare;
+pub mod draft;
 mod error;
 mod filter;
 pub mod fleet;
 mod reading;
 pub mod running;
 pub mod scenarios;
+pub mod sweep;
 
 /// The crate of the record batches.
 pub use arrow_array;

@@ -7,6 +7,7 @@ mod quantity;
 mod read;
 mod serve;
 mod simulate;
+mod sweep;
 
 pub use flight::*;
 pub use live::*;
@@ -14,6 +15,7 @@ pub use measure::*;
 pub use read::*;
 pub use serve::*;
 pub use simulate::*;
+pub use sweep::*;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -79,6 +81,8 @@ pub enum Verb {
     Explain(Explain),
     /// Run a scenario on the simulated kernel, on this machine or in QEMU
     Run(Run),
+    /// Run a scenario many times, with other values and seeds, on all CPUs
+    Sweep(Sweep),
     /// Compute hit ratios of an access trace under LRU and CLOCK, without a kernel
     Replay(Replay),
     /// Reproduce published tables on the twin, with the error of each row

@@ -91,7 +91,7 @@ pub struct Seeds(pub Vec<u64>);
 /// Most runs of one command.
 const MOST_SEEDS: u64 = 10_000;
 
-fn parse_seeds(text: &str) -> Result<Seeds, String> {
+pub(super) fn parse_seeds(text: &str) -> Result<Seeds, String> {
     let number = |text: &str| text.trim().parse::<u64>().map_err(|_| format!("invalid seed `{}`", text.trim()));
     let mut seeds = Vec::new();
     for part in text.split(',') {
@@ -161,6 +161,7 @@ pub struct Scenario {
 #[derive(Subcommand, Debug)]
 #[command(after_help = "\
 Examples:
+  mmtwin scenario new --archetype cache --host -o cache.toml          a scenario to begin with
   mmtwin scenario check *.toml                                        every error with its position
   mmtwin scenario show s.toml --set kernel.vmstat.numa_counters=off   with all values expanded
   mmtwin scenario migrate s.toml                                      rename keys of earlier releases
@@ -174,6 +175,50 @@ pub enum ScenarioVerb {
     Migrate(ScenarioMigrate),
     /// Print the JSON Schema of scenario files
     Schema,
+    /// Write a commented scenario that runs
+    New(ScenarioNew),
+}
+
+/// `mmtwin scenario new`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Without --archetype it asks, where it is started on a terminal.
+
+Examples:
+  mmtwin scenario new --archetype database
+  mmtwin scenario new --archetype containers --host -o host.toml
+  mmtwin scenario new --archetype cache --from mmtwin.mmt -o cache.toml && mmtwin run cache.toml")]
+pub struct ScenarioNew {
+    /// File to write; default: standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(short, long)]
+    pub force: bool,
+    /// Workload
+    #[arg(long, value_enum, value_name = "WORKLOAD")]
+    pub archetype: Option<Archetype>,
+    /// Machine, kernel release and sysctls of this recording, from its manifest
+    #[arg(long, value_name = "REC", conflicts_with = "host")]
+    pub from: Option<PathBuf>,
+    /// Machine, kernel release and sysctls of this host; default: a machine that suits the workload
+    #[arg(long)]
+    pub host: bool,
+}
+
+/// Workloads of `mmtwin scenario new`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Archetype {
+    /// Tables read by popularity, and buffers
+    Database,
+    /// A key-value store in memory
+    Cache,
+    /// Parallel short jobs that read sources
+    Build,
+    /// Scans and hash tables on several threads and nodes
+    Analytics,
+    /// Three services with limits
+    Containers,
 }
 
 /// `mmtwin scenario check`

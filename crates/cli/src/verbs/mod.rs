@@ -20,10 +20,12 @@ pub mod report;
 pub mod reproduce;
 pub mod run;
 pub mod scenario;
+mod scenario_new;
 pub mod script;
 pub mod scrub;
 pub mod serve;
 pub mod snap;
+pub mod sweep;
 pub mod table_files;
 pub mod top;
 

@@ -13,6 +13,7 @@ pub fn run(arguments: Scenario) -> Result<i32, Failure> {
         ScenarioVerb::Check(arguments) => check(&arguments),
         ScenarioVerb::Show(arguments) => show(&arguments),
         ScenarioVerb::Migrate(arguments) => rewrite(&arguments),
+        ScenarioVerb::New(arguments) => super::scenario_new::run(&arguments),
         ScenarioVerb::Schema => print(&format!("{:#}\n", schema())),
     }
 }

@@ -154,10 +154,12 @@ fn shown_in<'a>(shown: &'a [String], printed: &str) -> Option<&'a str> {
 #[test]
 fn transcripts_are_what_is_printed() {
     let mut seen = 0;
+    let made = tempfile::tempdir().expect("a directory");
     for (path, text) in documents() {
         for (command, shown) in transcripts(&text) {
             seen += 1;
             let program = command.replacen("mmtwin", env!("CARGO_BIN_EXE_mmtwin"), 1);
+            let program = program.replace(" -o ", &format!(" -o {}/", made.path().display()));
             let output = Command::new("sh").args(["-c", &program]).env("COLUMNS", "100").current_dir(root()).output();
             let printed = String::from_utf8(output.expect("a shell").stdout).expect("UTF-8");
             let missing = shown_in(&shown, &printed);

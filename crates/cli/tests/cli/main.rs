@@ -33,6 +33,7 @@ mod screen;
 mod serve;
 mod sources;
 mod support;
+mod sweep;
 mod table_files;
 mod top;
 mod tracecmd;

@@ -41,3 +41,23 @@ fn faults_of_all_files_end_with_status_1() {
     assert!(run.err.contains("wrong.toml:5:1: unknown key `hertz` in `kernel`"), "{}", run.err);
     assert!(run.err.contains("binary.toml: is no UTF-8 text: byte 9 is wrong"), "{}", run.err);
 }
+
+#[test]
+fn a_new_scenario_is_one() {
+    let scratch = scratch();
+    let file = scratch.path().join("new.toml");
+    let new = |arguments: &[&str]| mmtwin([&["scenario", "new"], arguments].concat());
+    let path = file.to_str().expect("UTF-8");
+    for machine in [&[][..], &["--host"]] {
+        let run = new(&[&["--archetype", "containers", "-f", "-o", path], machine].concat());
+        assert_eq!((run.status, run.text()), (0, ""), "{}", run.err);
+        ok(["scenario", "check", path]);
+    }
+    let there = new(&["--archetype", "cache", "-o", path]);
+    assert!(there.status == 1 && there.err.contains("new.toml"), "{}", there.err);
+    let asked = new(&[]);
+    assert_eq!(asked.status, 2);
+    assert!(asked.err.contains("--archetype is needed: database, cache, build"), "{}", asked.err);
+    let trace = new(&["--archetype", "cache", "--from", super::support::V6]);
+    assert!(trace.status == 1 && trace.err.contains("it is no recording"), "{}", trace.err);
+}

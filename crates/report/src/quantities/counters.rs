@@ -3,6 +3,7 @@
 use super::part;
 use crate::model::Better::{Higher, Lower, Neutral};
 use crate::model::{Better, Body, Cell, Gain, Metric, Table};
+use mmtwin_analysis::Analysis;
 use mmtwin_analysis::counters::{Counters, is_gauge};
 use mmtwin_event::words::glob;
 
@@ -162,4 +163,25 @@ pub(super) fn cgroups(counters: &Counters) -> Table {
     }
     let note = "How much a counter grew; of usage the highest sample, of other gauges the last.";
     table("cgroup", "Counters of cgroups", note, rows)
+}
+
+/// Counters of single nodes and zones, which have no table of their own.
+const OF_NODES: [(&str, &str); 3] =
+    [("zoneinfo", "Counters of zones"), ("node_vmstat", "vmstat of nodes"), ("numastat", "numastat of nodes")];
+
+/// `zoneinfo`, `node_vmstat` and `numastat`: every counter of every zone or node, which comes first.
+pub fn of_nodes_and_zones(analysis: &Analysis) -> Vec<Table> {
+    let counters = &analysis.counters;
+    let rows = |source: &str| {
+        let mut rows = Vec::new();
+        for key in counters.keys(source) {
+            for name in counters.sampled(source, key).map_or(&[][..], |sampled| &sampled.names) {
+                let of = format!("{}.{}", part(key), part(name));
+                rows.push(row(of, format!("{key} {name}"), "", Neutral, value(counters, source, key, name)));
+            }
+        }
+        rows
+    };
+    let note = "How much a counter grew; of a gauge the last sample.";
+    OF_NODES.iter().map(|(source, title)| table(source, title, note, rows(source))).collect()
 }

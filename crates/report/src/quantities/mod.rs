@@ -13,6 +13,7 @@ mod processes;
 use crate::model::{Body, Report, Table};
 use mmtwin_analysis::Analysis;
 
+pub use counters::of_nodes_and_zones;
 pub use overview::NAME as OVERVIEW;
 
 /// The same report with rows instead of counters and lists, and with the overview first. What is neither (histograms,

@@ -33,7 +33,7 @@ pub fn figure(value: f64, unit: &str) -> String {
 
 /// What a row says of a column against the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum State {
+pub(crate) enum State {
     /// In the wrong direction.
     Worse,
     /// In the right one.
@@ -48,7 +48,7 @@ pub(super) enum State {
 
 /// The state of a column. Runs that differ from one another say more than the digits: a test that is significant is a
 /// difference, however small.
-pub(super) fn state(row: &Row, value: &Value) -> State {
+pub(crate) fn state(row: &Row, value: &Value) -> State {
     let numbers = row.values.first().and_then(|base| base.cell.number()).zip(value.cell.number());
     let (Some((base, new)), Some(change)) = (numbers, value.change) else { return State::Unknown };
     let small = if row.unit == "%" { (new - base).abs() < EQUAL_POINTS } else { change.abs() < EQUAL_PERCENT };
@@ -63,7 +63,7 @@ pub(super) fn state(row: &Row, value: &Value) -> State {
 }
 
 /// Whether the difference is significant.
-pub(super) fn is_sure(value: &Value) -> bool {
+pub(crate) fn is_sure(value: &Value) -> bool {
     value.test.is_some_and(|test| test.significant())
 }
 
@@ -105,7 +105,7 @@ pub(super) fn interval(row: &Row, value: &Value) -> String {
 }
 
 /// The interval of a median, `[470 k, 490 k]`; empty if all runs are equal.
-pub(super) fn spread(row: &Row, value: &Value) -> String {
+pub(crate) fn spread(row: &Row, value: &Value) -> String {
     let interval = value.interval.filter(|interval| interval.low != interval.high);
     interval.map_or(String::new(), |of| format!("[{}, {}]", figure(of.low, &row.unit), figure(of.high, &row.unit)))
 }

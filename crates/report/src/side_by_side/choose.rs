@@ -6,8 +6,8 @@ use crate::model::Better;
 use crate::quantities::OVERVIEW;
 use mmtwin_event::words::glob;
 
-const WORKLOAD: &str = "workload";
-const CGROUP: &str = "cgroup";
+pub(crate) const WORKLOAD: &str = "workload";
+pub(crate) const CGROUP: &str = "cgroup";
 
 /// Of the counters of a cgroup these.
 const OF_CGROUPS: &[&str] = &[
@@ -23,7 +23,7 @@ const OF_CGROUPS: &[&str] = &[
 ];
 
 /// The rows, of the tables that there are.
-pub(super) fn rows(comparison: &Comparison) -> Vec<&Row> {
+pub(crate) fn rows(comparison: &Comparison) -> Vec<&Row> {
     let of = |name: &str| {
         let table = comparison.tables.iter().find(|table| table.name == name);
         match table.map(|table| &table.body) {
@@ -39,12 +39,12 @@ pub(super) fn rows(comparison: &Comparison) -> Vec<&Row> {
 }
 
 /// Rates and times; how much was done in all follows from a rate, and phases last as long as the scenario says.
-fn tells_of_work(row: &Row) -> bool {
+pub(crate) fn tells_of_work(row: &Row) -> bool {
     row.better != Better::Neutral && (!row.unit.is_empty() || row.key.ends_with("_failures"))
 }
 
 /// A label that says the same with fewer words.
-pub(super) fn label(row: &Row) -> String {
+pub(crate) fn label(row: &Row) -> String {
     let label = row.label.replace(" per second", "/s");
     label.replace(": CPU time per access", ": CPU time/access").replace(": time per operation", ": time/operation")
 }

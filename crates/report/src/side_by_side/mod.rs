@@ -4,8 +4,8 @@
 //! went, and `next` where there is more. Only the few quantities that a person would choose are shown (`choose`): the
 //! workload's own figures, then the [overview](crate::quantities), then cgroups. With one run on a side nothing is claimed.
 
-mod change;
-mod choose;
+pub(crate) mod change;
+pub(crate) mod choose;
 mod differences;
 mod findings;
 mod header;
