@@ -3,6 +3,7 @@
 mod flight;
 mod live;
 mod measure;
+mod printing;
 mod quantity;
 mod read;
 mod serve;
@@ -12,6 +13,7 @@ mod sweep;
 pub use flight::*;
 pub use live::*;
 pub use measure::*;
+pub use printing::*;
 pub use read::*;
 pub use serve::*;
 pub use simulate::*;
