@@ -121,14 +121,17 @@ impl Exposition {
     /// # Errors
     /// Those of the output.
     pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let points = self.families.values().flat_map(|family| family.series.values()).flat_map(|series| &series.points);
+        // Who imports a text with times wants one of every value.
+        let last = stamp(points.filter_map(|(at, _)| *at).max());
         if !self.about.is_empty() {
             writeln!(out, "# TYPE mmtwin_recording info\n# HELP mmtwin_recording Where the counters are from.")?;
-            writeln!(out, "mmtwin_recording_info{} 1", text_of(&self.about))?;
+            writeln!(out, "mmtwin_recording_info{} 1{last}", text_of(&self.about))?;
         }
         let series = ("mmtwin_series", "Series of counters in this text.", self.series as u64);
         let omitted = ("mmtwin_series_omitted", "Series that were left out because there are too many.", self.omitted);
         for (name, help, value) in self.own.iter().copied().chain([series, omitted]) {
-            writeln!(out, "# TYPE {name} gauge\n# HELP {name} {help}\n{name} {value}")?;
+            writeln!(out, "# TYPE {name} gauge\n# HELP {name} {help}\n{name} {value}{last}")?;
         }
         for (name, family) in &self.families {
             writeln!(out, "# TYPE {name} {}", if family.counter { "counter" } else { "gauge" })?;
@@ -139,16 +142,17 @@ impl Exposition {
             let total = if family.counter { "_total" } else { "" };
             for (labels, series) in &family.series {
                 for (at, value) in &series.points {
-                    write!(out, "{name}{total}{labels} {}", family.unit.text(*value))?;
-                    match at {
-                        Some(ms) => writeln!(out, " {}.{:03}", ms / 1000, ms % 1000)?,
-                        None => writeln!(out)?,
-                    }
+                    writeln!(out, "{name}{total}{labels} {}{}", family.unit.text(*value), stamp(*at))?;
                 }
             }
         }
         writeln!(out, "# EOF")
     }
+}
+
+/// Milliseconds since 1970 as they stand behind a value; nothing, if there is no time.
+fn stamp(at: Option<u64>) -> String {
+    at.map_or_else(String::new, |ms| format!(" {}.{:03}", ms / 1000, ms % 1000))
 }
 
 /// Labels in braces; nothing, if there are none.

@@ -116,7 +116,7 @@ fn times_go_forward() {
     let expected =
         "mmtwin_psi_memory_some_seconds_total 0.000001 1.500\nmmtwin_psi_memory_some_seconds_total 0.000003 2.501\n";
     assert!(text.contains(expected), "{text}");
-    check(&text);
+    assert!(check(&text).iter().all(|(.., at)| at.is_some()), "promtool imports no value without a time: {text}");
 }
 
 #[test]
