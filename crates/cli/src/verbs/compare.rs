@@ -13,7 +13,7 @@ use mmtwin_report::side_by_side::{self, Subject};
 use mmtwin_report::topics;
 use mmtwin_trace::input::Options;
 use mmtwin_validate::fidelity;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// Runs the verb.
@@ -36,13 +36,7 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
         arguments.output.write(&page.html, page.mode, false)?;
         return Ok(page.outcome.as_ref().map_or(0, reported));
     }
-    let (mut names, mut sides) = (Vec::new(), Vec::new());
-    for argument in inputs {
-        let column = ColumnArgument::parse(argument, |name| Path::new(name).exists()).map_err(|e| usage(&e))?;
-        let side = column.inputs.iter().map(|input| reading::analyse_part(input, &Options::default(), &filter));
-        sides.push(side.collect::<Result<Vec<Analysed>, _>>()?);
-        names.push(column.name);
-    }
+    let (names, sides) = read(inputs, |input| reading::analyse_part(input, &Options::default(), &filter))?;
     let columns: Vec<_> = names.iter().map(String::as_str).zip(sides.iter().map(Vec::as_slice)).collect();
     let mut comparison = mmtwin::compare(&columns);
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
@@ -84,6 +78,21 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     }
     arguments.output.write(&text, mode, !arguments.amount.no_pager)?;
     Ok(outcome.map_or(0, |outcome| reported(&outcome)))
+}
+
+/// Reads all inputs of the columns. Returns the columns' names and what was read of each.
+pub(super) fn read<T>(
+    columns: &[OsString],
+    one: impl Fn(&OsStr) -> Result<T, Failure>,
+) -> Result<(Vec<String>, Vec<Vec<T>>), Failure> {
+    let (mut names, mut sides) = (Vec::new(), Vec::new());
+    for argument in columns {
+        let column = ColumnArgument::parse(argument, |name| Path::new(name).exists())
+            .map_err(|e| Failure::Usage(e.to_string()))?;
+        sides.push(column.inputs.iter().map(|input| one(input)).collect::<Result<_, _>>()?);
+        names.push(column.name);
+    }
+    Ok((names, sides))
 }
 
 /// Appends the tables of a topic: side by side what can be, then lists of each input.

@@ -4,7 +4,6 @@ use crate::args::{Compare, Report, TableStyle};
 use crate::{Failure, output, progress, reading};
 use mmtwin::{Analysed, Filter};
 use mmtwin_analysis::series::Series;
-use mmtwin_report::column::ColumnArgument;
 use mmtwin_report::compare::{self, Comparison};
 use mmtwin_report::fail_on::{FailOn, Outcome};
 use mmtwin_report::html::{self, Run};
@@ -70,21 +69,9 @@ pub(super) fn report(arguments: &Report, fail_on: Option<&FailOn>) -> Result<Pag
 pub(super) fn compare(arguments: &Compare, fail_on: Option<&FailOn>) -> Result<Page, Failure> {
     refuse_topic(&arguments.inputs)?;
     let filter = arguments.filtering.filter()?;
-    let (mut names, mut sides, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
-    for argument in &arguments.inputs {
-        let column = ColumnArgument::parse(argument, |name| Path::new(name).exists())
-            .map_err(|e| Failure::Usage(e.to_string()))?;
-        let mut side = Vec::new();
-        for (i, input) in column.inputs.iter().enumerate() {
-            let (analysed, series) = read(input, &Options::default(), &filter)?;
-            side.push(analysed);
-            if i == 0 {
-                drawn.push(series);
-            }
-        }
-        sides.push(side);
-        names.push(column.name);
-    }
+    let (names, read) = super::compare::read(&arguments.inputs, |input| read(input, &Options::default(), &filter))?;
+    let (sides, series): (Vec<Vec<_>>, Vec<Vec<_>>) = read.into_iter().map(|side| side.into_iter().unzip()).unzip();
+    let drawn = series.into_iter().filter_map(|side| side.into_iter().next());
     let columns: Vec<_> = names.iter().map(String::as_str).zip(sides.iter().map(Vec::as_slice)).collect();
     let comparison = mmtwin::compare(&columns);
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose();

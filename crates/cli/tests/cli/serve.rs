@@ -51,7 +51,7 @@ fn counters_of_this_host_are_served() {
     let free =
         |body: &str| body.lines().find_map(|line| line.strip_prefix("mmtwin_vmstat_pgfault_total ")?.parse().ok());
     let again = endpoint.get("/metrics");
-    assert!(free(&again) > free(body) && free(body) > Some(0u64), "each scrape reads anew");
+    assert!(free(&again) > free(body) && free(body) > Some(0u64), "each scrape reads again");
     assert!(endpoint.get("/").contains("/metrics") && endpoint.get("/etc/passwd").starts_with("HTTP/1.1 404 "));
     let few = Endpoint::start(&["--max-series", "10"]).get("/metrics");
     assert!(

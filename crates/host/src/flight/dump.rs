@@ -68,7 +68,7 @@ impl Dump {
             let payload = segment.payload(block).map_err(fail)?;
             match self.take(block, &payload, &mut samples) {
                 Err(Error::Io { what, source }) if source.kind() == io::ErrorKind::InvalidData => {
-                    self.notes.push(format!("{}: {what}: {source}; the rest of it is left out", path.display()));
+                    self.notes.push(format!("{}: {what}: {source}; the rest of it is skipped", path.display()));
                     return Ok(());
                 }
                 result => result?,

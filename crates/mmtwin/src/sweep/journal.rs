@@ -1,5 +1,5 @@
 //! The journal: finished rows, a line each, while a sweep runs. Each line is written at once, and a last line that is cut
-//! is left out, so a process may be killed at any moment.
+//! is skipped, so a process may be killed at any moment.
 
 use super::Error;
 use super::row::Ran;

@@ -129,7 +129,7 @@ impl Exposition {
             writeln!(out, "mmtwin_recording_info{} 1{last}", text_of(&self.about))?;
         }
         let series = ("mmtwin_series", "Series of counters in this text.", self.series as u64);
-        let omitted = ("mmtwin_series_omitted", "Series that were left out because there are too many.", self.omitted);
+        let omitted = ("mmtwin_series_omitted", "Series that were omitted because there are too many.", self.omitted);
         for (name, help, value) in self.own.iter().copied().chain([series, omitted]) {
             writeln!(out, "# TYPE {name} gauge\n# HELP {name} {help}\n{name} {value}{last}")?;
         }

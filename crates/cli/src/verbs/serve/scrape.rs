@@ -56,7 +56,7 @@ impl Scraper {
         let mut exposition = Exposition::new(self.most_series);
         exposition.about(vec![("arm", "host".into()), ("kernel", self.kernel.clone())]);
         exposition.own("mmtwin_cgroups", "Cgroups with counters in this text.", chosen.len() as u64);
-        exposition.own("mmtwin_cgroups_omitted", "Cgroups that were left out because there are too many.", omitted);
+        exposition.own("mmtwin_cgroups_omitted", "Cgroups that were omitted because there are too many.", omitted);
         sampler.sample(|source, rows| {
             for row in &rows {
                 let (names, values) = (&row.names, &row.values);

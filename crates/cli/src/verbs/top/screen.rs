@@ -1,6 +1,6 @@
-//! The terminal: taken at the start, given back at any end.
+//! The terminal: set up at the start, restored at any end.
 //!
-//! Given back when this is dropped, before the message of a panic (a hook of ratatui's), and by the loop for signals.
+//! Restored when this is dropped, before the message of a panic (a hook of ratatui's), and by the loop for signals.
 
 use super::model::Model;
 use super::view::{Canvas, view};
@@ -11,7 +11,7 @@ use std::io;
 
 /// The terminal as a screen.
 pub struct Screen {
-    /// `None`: it is given back.
+    /// `None`: it is restored.
     terminal: Option<DefaultTerminal>,
     colour: bool,
 }

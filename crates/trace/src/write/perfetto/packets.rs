@@ -101,7 +101,7 @@ impl<W: Write> Packets<W> {
         if !self.fresh.is_empty() {
             self.packet.message(12, &mut self.fresh);
         }
-        // The first packet says that numbers begin anew, all others that they need those before them.
+        // The first packet says that numbers start again, all others that they need those before them.
         self.packet.number(10, SEQUENCE).number(13, if self.begun { 2 } else { 1 });
         self.begun = true;
         self.out.message(1, &mut self.packet);
