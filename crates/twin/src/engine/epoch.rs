@@ -30,7 +30,7 @@ impl Engine<'_> {
         self.epoch_end = clock - clock % epoch + epoch;
         self.numa_tick(clock);
         self.numa_balance(clock)?;
-        (0..self.is_ready.len() as u32).for_each(|cpu| self.queues.rotate(cpu));
+        (0..self.queues.cpus() as u32).for_each(|cpu| self.queues.rotate(cpu));
         self.spread_kernel_threads()?;
         self.numa_begin_epoch(clock, self.epoch_end);
         Ok(())

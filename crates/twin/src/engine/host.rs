@@ -14,7 +14,7 @@ impl Engine<'_> {
     pub(crate) fn share_host(&mut self) {
         let Some(mut host) = self.host.take() else { return };
         host.note(|cpu| self.kernel.clock(cpu));
-        let cpus = 0..self.is_ready.len() as u32;
+        let cpus = 0..self.queues.cpus() as u32;
         let (busy, idle): (Vec<u32>, Vec<u32>) = cpus.partition(|&cpu| self.kernel.is_busy(cpu));
         for cpu in idle {
             let next = if host.sleeps(cpu) { None } else { host.sleep(cpu) };

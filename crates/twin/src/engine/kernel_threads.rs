@@ -30,6 +30,7 @@ impl Engine<'_> {
             let cpu = engine.kernel.machine.cpus_of(node).first().copied().unwrap_or(0);
             Caller::new(cpu, Task { pid, tgid: pid }, Policy::Default)
         };
+        let first = self.threads.len();
         for &node in &nodes {
             let activity = Activity::Kswapd(Box::new(KswapdImpl::new(&self.kernel.reclaim.rules, node)));
             let thread = self.add_kernel_thread(format!("kswapd{node}"), caller(self, FIRST_KSWAPD, node), activity);
@@ -41,6 +42,7 @@ impl Engine<'_> {
                 self.add_kernel_thread(format!("kcompactd{node}"), caller(self, FIRST_KCOMPACTD, node), activity);
             self.kcompactds.push((node, thread));
         }
+        self.queues.count_node_threads(first..self.threads.len());
     }
 
     /// Adds a kernel thread.
@@ -64,8 +66,7 @@ impl Engine<'_> {
 
     /// A node's memory is reclaimed or compacted: time advances in small steps.
     pub(super) fn reclaims(&self) -> bool {
-        let works = |&(_, thread): &(usize, usize)| self.queues.holds(self.threads[thread].caller.cpu, thread);
-        self.kswapds.iter().chain(&self.kcompactds).any(works)
+        self.queues.node_threads_queued() > 0
     }
 
     /// Runs a kernel thread until a time, or until there are effects for the engine.
@@ -99,6 +100,9 @@ impl Engine<'_> {
 
     /// Applies the effects of a step of a CPU, whose clock may be behind `now` if it was idle.
     pub(super) fn process_effects(&mut self, cpu: u32, now: Ps) -> Result<(), RunError> {
+        if !self.kernel.has_effects() && self.memory.ends.is_empty() {
+            return Ok(());
+        }
         let at = self.kernel.clock(cpu).max(now);
         let effects = self.kernel.take_effects(&mut self.memory);
         self.process_writeback(cpu, at, &effects)?;

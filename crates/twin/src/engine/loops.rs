@@ -54,7 +54,7 @@ impl Engine<'_> {
     fn same_loops(&self) -> Option<(Request, Vec<(usize, AllocLoopTask)>)> {
         let mut loops = Vec::new();
         let mut same = None;
-        for cpu in (0..self.is_ready.len() as u32).filter(|&cpu| self.queues.len(cpu) > 0) {
+        for cpu in (0..self.queues.cpus() as u32).filter(|&cpu| self.queues.len(cpu) > 0) {
             let thread = self.queues.running(cpu).filter(|_| self.queues.len(cpu) == 1)?;
             let (request, loop_task) = self.plain_loop(thread)?;
             if *same.get_or_insert(request) != request {

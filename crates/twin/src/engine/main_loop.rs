@@ -25,13 +25,12 @@ use crate::mm::writeback::Requests;
 use crate::page_alloc::AllocationFailure;
 use crate::probe::Probe;
 use crate::sched::RunQueues;
-use crate::time::{Ns, PS_PER_NS, Ps, Timers, Watch};
+use crate::time::{Ns, PS_PER_NS, Ps, Ready, Timers, Watch};
 use crate::workload::trace::Replayed;
 use mmtwin_event::results::{Ending, PhaseResult, Results};
 use mmtwin_event::{Sink, Times};
 use mmtwin_scenario::Scenario;
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
 
 /// Longest run: half of the time that picoseconds can count, so that no step overflows.
 pub(super) const HORIZON: Ns = 100 * 86_400_000_000_000;
@@ -112,9 +111,8 @@ pub(crate) struct Engine<'a> {
     pub(super) due: Timers<Due>,
     /// Times of timers that no CPU may run past: neither wakeups nor the ends of writes.
     fixed: BTreeSet<Ns>,
-    /// CPUs with something to run, each once.
-    pub(super) ready: BinaryHeap<Reverse<(Ps, u32)>>,
-    pub(crate) is_ready: Vec<bool>,
+    /// CPUs with something to run.
+    pub(super) ready: Ready,
     /// The threads that run are known not to be in one and the same page loop.
     pub(crate) not_batchable: bool,
     pub(super) epoch_end: Ps,
@@ -186,8 +184,7 @@ impl<'a> Engine<'a> {
             processes,
             due: Timers::default(),
             fixed: BTreeSet::new(),
-            ready: BinaryHeap::new(),
-            is_ready: vec![false; cpus],
+            ready: Ready::new(cpus),
             not_batchable: false,
             epoch_end: 0,
             exited: 0,
@@ -308,7 +305,7 @@ impl<'a> Engine<'a> {
     /// Runs the next timer or CPU; false at the end of the run.
     fn next(&mut self, now: &mut Ns) -> Result<bool, Stop> {
         self.share_host();
-        let ready = self.ready.peek().map(|&Reverse(first)| first);
+        let ready = self.ready.first();
         let due = self.due.next_at();
         let is_due = match (ready, due) {
             (Some((clock, _)), Some(at)) => at.saturating_mul(PS_PER_NS) <= clock,
@@ -317,9 +314,8 @@ impl<'a> Engine<'a> {
             (None, None) => return Ok(false),
         };
         if !is_due {
-            self.ready.pop();
             if let Some((clock, cpu)) = ready {
-                self.is_ready[cpu as usize] = false;
+                self.ready.remove(cpu);
                 self.check_progress(clock, self.queues.running(cpu))?;
                 *now = (*now).max(clock / PS_PER_NS);
                 self.step(cpu, clock)?;
@@ -401,7 +397,7 @@ impl<'a> Engine<'a> {
             return Ok(());
         }
         // One CPU at a time, so that they reach the allocator, or marked pages, in order.
-        let next = self.ready.peek().map_or(Ps::MAX, |&Reverse((at, other))| at + Ps::from(cpu < other));
+        let next = self.ready.first().map_or(Ps::MAX, |(at, other)| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
         let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
         let step = match self.reclaim(thread, together) {

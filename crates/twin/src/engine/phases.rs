@@ -203,7 +203,7 @@ impl Engine<'_> {
                 })),
                 Pattern::Draws(..) | Pattern::Walk(_) => None,
             };
-            let (faults, time, user, ahead, reader) = (0, 0, 0, Ahead::default(), Reader::default());
+            let (faults, time, user, ahead, reader, busy) = (0, 0, 0, Ahead::default(), Reader::default(), 0.0);
             let renewed = plan.stream.count;
             let (plan, log, logged) = (plan.clone(), None, 0);
             list.push(Accessing {
@@ -212,6 +212,7 @@ impl Engine<'_> {
                 mapper,
                 mapping,
                 ahead,
+                busy,
                 pool,
                 renewed,
                 faults,

@@ -3,13 +3,12 @@
 use super::RunError;
 use super::main_loop::{Due, Engine};
 use crate::time::{PS_PER_NS, Ps};
-use std::cmp::Reverse;
 
 impl Engine<'_> {
     /// Puts a CPU that has something to run among those that are to run next.
     pub(crate) fn make_ready(&mut self, cpu: u32) {
-        if self.queues.running(cpu).is_some() && !std::mem::replace(&mut self.is_ready[cpu as usize], true) {
-            self.ready.push(Reverse((self.kernel.clock(cpu), cpu)));
+        if self.queues.running(cpu).is_some() {
+            self.ready.add(self.kernel.clock(cpu), cpu);
         }
     }
 

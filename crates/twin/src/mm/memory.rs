@@ -20,7 +20,7 @@ use crate::mm::writeback::Requests;
 use crate::mm::writeback::dirty;
 use crate::page_alloc::{AllocationFailure, Caller};
 use crate::time::{Ps, Random, Use};
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 
 /// Pages of a window of 128 KiB (`VM_READAHEAD_PAGES`).
 const READAHEAD_PAGES: u64 = 32;
@@ -53,7 +53,7 @@ pub(crate) struct AccessState {
     /// Pages that a fault which reads maps together if they are in memory (`fault_around_bytes`).
     pub fault_around: u64,
     /// Pages that are being read, and when they will be there.
-    pub reading: BTreeMap<Pfn, Ps>,
+    pub reading: FxHashMap<Pfn, Ps>,
     /// Requests to write that the disk has or that wait for their end.
     pub requests: Requests,
     /// Nodes by which pages of files are found.
@@ -95,7 +95,7 @@ impl AccessState {
             disk,
             readahead_pages: READAHEAD_PAGES,
             fault_around: FAULT_AROUND,
-            reading: BTreeMap::new(),
+            reading: FxHashMap::default(),
             requests: Requests::default(),
             index: Index::new(1, 1, SlabAllocMode::Wakes, true),
             buffers: Slab::new(dirty::BUFFERS),

@@ -28,6 +28,9 @@ pub(crate) struct RunQueues {
     siblings: Vec<Vec<u32>>,
     /// Runtimes of threads, where rules use them.
     fair: Option<Fair>,
+    /// Threads that work for a node, by their numbers, and how many of them run or wait.
+    node_threads: Range<usize>,
+    node_threads_queued: usize,
 }
 
 impl RunQueues {
@@ -39,12 +42,24 @@ impl RunQueues {
             placed: vec![0; cpus],
             siblings: machine.siblings(),
             fair: None,
+            node_threads: 0..0,
+            node_threads_queued: 0,
         }
     }
 
     /// Kernel threads, by their numbers, share CPUs by the rules of a scheduler.
     pub(crate) fn share_fairly(&mut self, rules: FairRules, kernel: Range<usize>) {
         self.fair = Some(Fair::new(rules, kernel, self.queues.len()));
+    }
+
+    /// Threads that work for a node, none of which is on a queue yet.
+    pub(crate) fn count_node_threads(&mut self, threads: Range<usize>) {
+        self.node_threads = threads;
+    }
+
+    /// How many threads that work for a node run or wait.
+    pub(crate) fn node_threads_queued(&self) -> usize {
+        self.node_threads_queued
     }
 
     /// A thread has run on its CPU for a time.
@@ -78,6 +93,7 @@ impl RunQueues {
 
     /// A thread becomes runnable on its CPU. True if the CPU was idle.
     pub(crate) fn enqueue(&mut self, cpu: u32, thread: usize) -> bool {
+        self.node_threads_queued += usize::from(self.node_threads.contains(&thread));
         let queue = &mut self.queues[cpu as usize];
         let fair = self.fair.as_mut().filter(|fair| fair.decides(queue, Some(thread)));
         match fair.is_some_and(|fair| fair.wakes(cpu, thread, queue)) {
@@ -97,6 +113,7 @@ impl RunQueues {
         if self.fair.is_some() {
             return self.enqueue(cpu, thread);
         }
+        self.node_threads_queued += usize::from(self.node_threads.contains(&thread));
         let queue = &mut self.queues[cpu as usize];
         queue.push_front(thread);
         queue.len() == 1
@@ -107,6 +124,9 @@ impl RunQueues {
         let queue = &mut self.queues[cpu as usize];
         let before = queue.len();
         queue.retain(|&at| at != thread);
+        if self.node_threads.contains(&thread) {
+            self.node_threads_queued -= before - queue.len();
+        }
         before > 0 && queue.is_empty()
     }
 

@@ -1,10 +1,12 @@
 //! Virtual time: nanoseconds, timers, random numbers, and the check that two runs are one.
 
 pub mod determinism;
+mod ready;
 mod timers;
 mod watch;
 
 pub use mmtwin_scenario::program::random::{Chance, OfObject, Random, Use};
+pub(crate) use ready::Ready;
 pub use timers::{Timer, Timers};
 pub(crate) use watch::Watch;
 

@@ -46,6 +46,8 @@ pub(crate) struct Accessing {
     pub mapping: Option<usize>,
     /// Marked pages that it will reach. Sampled mode only.
     pub ahead: Ahead,
+    /// Picoseconds of CPU time of one access without faults, as of the last turn. Sampled mode only.
+    pub busy: f64,
     /// Number of the pool it draws from; `None`: it walks, or is explicit.
     pub pool: Option<usize>,
     /// Accesses after which it has freed its pages.
@@ -94,10 +96,13 @@ impl Accessing {
         kernel: &mut Kernel,
         caller: &Caller,
     ) -> Result<(), KernelError> {
+        if !self.plan.recycle {
+            return Ok(());
+        }
         let pages = self.plan.pages.clone();
         let count = self.plan.stream.count;
         let at_end = count != self.renewed && count.is_multiple_of(pages.end - pages.start);
-        if !self.plan.recycle || !at_end || !self.active() {
+        if !at_end || !self.active() {
             return Ok(());
         }
         self.renewed = count;

@@ -7,7 +7,6 @@
 //! faults are spread evenly.
 
 use super::accessor::{AccessProgress, Accessing, Accessor};
-use crate::hw::MAX_NODES;
 use crate::mm::accessed::binomial::{at_least_once, binomial};
 use crate::mm::accessed::hints::Hints;
 use crate::mm::accessed::pool::{Class, Pool, take};
@@ -85,8 +84,9 @@ pub(super) fn run(
         }
         let mut turn = Turn::default();
         let mut most = None;
-        for access in accessor.list.iter().filter(|access| access.active()) {
-            turn.busy += busy(access, state, from);
+        for access in accessor.list.iter_mut().filter(|access| access.active()) {
+            access.busy = busy(access, state, from);
+            turn.busy += access.busy;
             turn.asleep += (access.plan.sleep * PS_PER_NS) as f64;
             turn.faults += expected(access, state);
             most = most.into_iter().chain([access.left().unwrap_or(u64::MAX), access.to_renewal()]).min();
@@ -102,7 +102,7 @@ pub(super) fn run(
         }
         let mut faults = std::mem::take(&mut accessor.rest.faults);
         for (number, access) in accessor.list.iter_mut().enumerate().filter(|(_, access)| access.active()) {
-            let own = (turns as f64 * busy(access, state, from) * share) as Ps;
+            let own = (turns as f64 * access.busy * share) as Ps;
             (access.time, access.user) = (access.time + own, access.user + own);
             note_load(access, state, from, turns);
             find_missing(access, number, state, kernel, turns, &mut faults);
@@ -149,15 +149,20 @@ fn finish(
 
 /// Share of a stream's accesses to each node, from those of its pages that have one; `None` are pages that were never
 /// written.
-fn each_share(access: &Accessing, state: &AccessState, mut take: impl FnMut(Option<usize>, f64)) {
-    if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_ref()) {
+fn each_share(
+    access: &Accessing,
+    pools: &[Option<Pool>],
+    regions: &[Region],
+    mut take: impl FnMut(Option<usize>, f64),
+) {
+    if let Some(pool) = access.pool.and_then(|number| pools[number].as_ref()) {
         if pool.mean.nowhere > 0.0 {
             take(None, pool.mean.nowhere);
         }
         let shares = pool.mean.by_node.iter().enumerate().filter(|(_, share)| **share > 0.0);
         return shares.for_each(|(node, &share)| take(Some(node), share));
     }
-    let part = state.regions[access.region].within(&access.plan.pages);
+    let part = regions[access.region].within(&access.plan.pages);
     let by_node = &part.by_node;
     let placed: u64 = by_node.iter().sum();
     if placed == 0 {
@@ -171,18 +176,20 @@ fn each_share(access: &Accessing, state: &AccessState, mut take: impl FnMut(Opti
 /// CPU time of an access without faults. Pages that were never written count as local.
 fn busy(access: &Accessing, state: &AccessState, from: usize) -> f64 {
     let mut latency = 0.0;
-    each_share(access, state, |node, share| latency += share * state.load.latency(from, node.unwrap_or(from)));
+    let (pools, regions) = (&state.pools, &state.regions);
+    each_share(access, pools, regions, |node, share| {
+        latency += share * state.load.latency(from, node.unwrap_or(from));
+    });
     (access.plan.think * PS_PER_NS) as f64 + latency * f64::from(access.plan.lines)
 }
 
 fn note_load(access: &Accessing, state: &mut AccessState, from: usize, touches: u64) {
     let writes = access.plan.stream.writes().get();
     let lines = touches as f64 * f64::from(access.plan.lines);
-    let mut shares = [0.0; MAX_NODES];
-    each_share(access, state, |node, share| shares[node.unwrap_or(from)] += if node.is_some() { share } else { 0.0 });
-    for (node, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-        state.load.touch(from, node, lines * share, writes);
-    }
+    let AccessState { pools, regions, load, .. } = state;
+    each_share(access, pools, regions, |node, share| {
+        node.into_iter().for_each(|node| load.touch(from, node, lines * share, writes));
+    });
 }
 
 /// Expected faults of the next access.

@@ -18,7 +18,8 @@ use crate::mm::vmscan::Retries;
 use crate::page_alloc::{AllocationFailure, Caller, Request};
 use crate::time::{PS_PER_NS, Ps};
 use crate::vmstat::NodeItem;
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry::Occupied;
 
 /// A single page of a file that a reader waits for. Unlike read-ahead, its allocation may use file systems (`__GFP_FS`).
 const PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE", ..Request::USER };
@@ -366,10 +367,14 @@ impl AccessState {
 
 /// When the read of a page ends; `None` if it has ended, which is then forgotten: pages that nobody waits for would stay
 /// in the list for ever.
-fn read_ends(reading: &mut BTreeMap<Pfn, Ps>, pfn: Pfn, now: Ps) -> Option<Ps> {
-    let done = *reading.get(&pfn)?;
+fn read_ends(reading: &mut FxHashMap<Pfn, Ps>, pfn: Pfn, now: Ps) -> Option<Ps> {
+    if reading.is_empty() {
+        return None;
+    }
+    let Occupied(page) = reading.entry(pfn) else { return None };
+    let done = *page.get();
     if done <= now {
-        reading.remove(&pfn);
+        page.remove();
     }
     (done > now).then_some(done)
 }
@@ -380,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_read_that_has_ended_is_forgotten() {
-        let mut reading = BTreeMap::from([(9, 50)]);
+        let mut reading = FxHashMap::from_iter([(9, 50)]);
         assert_eq!((read_ends(&mut reading, 9, 49), reading.len()), (Some(50), 1));
         assert_eq!((read_ends(&mut reading, 9, 50), reading.len()), (None, 0));
     }
