@@ -280,8 +280,10 @@ fn is_cgroup_count(name: &str) -> bool {
     const PREFIXES: &[&str] = &["pg", "workingset_", "thp_", "zsw", "numa_"];
     let (file, leaf) = name.rsplit_once('.').unwrap_or(("", name));
     match file {
-        "memory.stat" => PREFIXES.iter().any(|p| leaf.starts_with(p)),
-        _ => file.contains("events") || leaf == "failcnt" || leaf == "oom_kill" || leaf.ends_with("_total"),
+        // Version 1 has the sums of a cgroup and those below as `total_`.
+        "memory.stat" => PREFIXES.iter().any(|p| leaf.strip_prefix("total_").unwrap_or(leaf).starts_with(p)),
+        _ if file.ends_with(".pressure") => leaf.ends_with("_total"),
+        _ => file.contains("events") || leaf == "failcnt" || leaf == "oom_kill",
     }
 }
 
@@ -376,6 +378,10 @@ mod tests {
             ("cgroup", "memory.current"),
             ("cgroup", "memory.stat.file"),
             ("cgroup", "memory.numa_stat.anon.N0"),
+            ("cgroup", "memory.numa_stat.total"),
+            ("cgroup", "memory.numa_stat.hierarchical_total"),
+            ("cgroup", "memory.numa_stat.hierarchical_file.N0"),
+            ("cgroup", "memory.stat.total_rss"),
         ] {
             assert!(is_gauge(source, name), "{name}");
         }
@@ -392,7 +398,9 @@ mod tests {
             ("cgroup", "memory.failcnt"),
             ("cgroup", "memory.oom_control.oom_kill"),
             ("cgroup", "memory.pressure.some_total"),
+            ("cgroup", "io.pressure.full_total"),
             ("cgroup", "memory.stat.pgscan"),
+            ("cgroup", "memory.stat.total_pgfault"),
         ] {
             assert!(!is_gauge(source, name), "{name}");
         }

@@ -6,6 +6,7 @@
 //! machine it ran on) is in [`Run`] and [`Cost`] only.
 
 use crate::Times;
+use crate::container::Containers;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -86,6 +87,9 @@ pub struct Sampling {
     /// Cgroups the user chose, as paths below their mount.
     #[serde(default)]
     pub cgroups: Vec<String>,
+    /// Names of the containers that these are, as far as their runtimes say them.
+    #[serde(default, skip_serializing_if = "Containers::is_empty")]
+    pub containers: Containers,
 }
 
 /// The recorded machine and kernel. Text is as the kernel shows it, without the last newline; a file that does not
@@ -188,6 +192,9 @@ pub struct End {
     /// sum. A file that is shorter now was cut. Empty: not recorded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, u64>,
+    /// Names of the containers that were met while recording, as far as their runtimes say them.
+    #[serde(default, skip_serializing_if = "Containers::is_empty")]
+    pub containers: Containers,
     /// Deviations from the request, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -143,6 +143,8 @@ pub struct Source {
     pub stack: Option<crate::stack::StackRecord>,
     /// Events with which the kernel recorded its stack, as `system:event`; empty if none or unknown.
     pub stacks: Vec<String>,
+    /// Names of the containers that cgroups are, as far as they were recorded.
+    pub containers: std::sync::Arc<crate::container::Containers>,
 }
 
 impl Source {

@@ -18,6 +18,7 @@ pub const FILES: &[&str] = &[
     "memory.events.local",
     "memory.swap.events",
     "memory.pressure",
+    "io.pressure",
     "memory.usage_in_bytes",
     "memory.max_usage_in_bytes",
     "memory.limit_in_bytes",

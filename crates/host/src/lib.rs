@@ -3,7 +3,7 @@
 //! [`record::record`] leaves a recording of kernel events and counters, [`flight::fly`] keeps the last of them;
 //! [`doctor::examine`] tells beforehand what they can take and the suggested fix for what they cannot. All use the same
 //! parts: [`tracefs`] finds event tracing and [`instance`] owns a part of it, [`events`] chooses, [`sample`] and
-//! [`cgroup`] read counters, [`evidence`] says what machine and kernel this is. [`workload`] runs a scenario's workload and records it, and
+//! [`cgroup`] read counters, [`containers`] has the names of containers, [`evidence`] says what machine and kernel this is. [`workload`] runs a scenario's workload and records it, and
 //! [`restore`] puts back what that changes of the machine. [`mod@bench`] runs designs of
 //! the kernel with real threads and atomics, and [`calibrate`] measures this machine for the twin.
 
@@ -11,6 +11,7 @@ pub mod bench;
 pub mod calibrate;
 pub mod cgroup;
 pub mod clock;
+pub mod containers;
 pub mod doctor;
 pub mod error;
 pub mod events;

@@ -49,6 +49,8 @@ fn above_high_a_task_reclaims_its_own_and_no_process_is_killed() {
     let high = of(&run, "/a", "memory.events.high");
     assert!((freed / 126..freed / 64).contains(&high), "{high}");
     assert_eq!((of(&run, "/a", "memory.events.max"), count("pgsteal_kswapd"), count("pgscan_direct")), (0, 0, 0));
+    let (stalled, reclaim) = (of(&run, "/a", "memory.pressure.some_total"), reclaimed_for(&run) / 1000);
+    assert!((reclaim - 1..reclaim + reclaim / 20).contains(&stalled), "{stalled} {reclaim}");
 }
 
 #[test]
@@ -115,4 +117,78 @@ fn where_nothing_else_is_left_low_is_broken_and_min_is_not() {
     let min = beside("memory.min = \"240 MiB\"\n", [150, 150], "locked = true\n");
     assert!(matches!(min.results.ending, Ending::OutOfMemory { .. }), "{:?}", min.results.ending);
     assert_eq!((of(&min, "/a", "memory.swap.current"), min.counter("vmstat", "", "pswpout")), (0, 0));
+}
+
+/// Nanoseconds between begins and ends of a cgroup's reclaims, of one task.
+fn reclaimed_for(run: &Finished) -> u64 {
+    let times = |what: &str| {
+        let name = format!("mm_vmscan_memcg_reclaim_{what}");
+        run.events.iter().filter(|event| event.2 == name).map(|event| event.0).collect::<Vec<u64>>()
+    };
+    let (begins, ends) = (times("begin"), times("end"));
+    assert_eq!(begins.len(), ends.len());
+    begins.iter().zip(ends).map(|(begin, end)| end - begin).sum()
+}
+
+#[test]
+fn memory_pressure_of_a_stream_is_the_time_in_reclaim() {
+    let cgroups =
+        "[[cgroup]]\nname = \"/a\"\nmemory.max = \"32 MiB\"\n[[cgroup]]\nname = \"/a/b\"\n[[cgroup]]\nname = \"/c\"\n";
+    let config = format!("{}{}", machine(cgroups), reader("/a/b", 128, "1 us"));
+    let run = ran(&config);
+    let (reclaim, elapsed) = (reclaimed_for(&run), run.end);
+    for cgroup in ["/a", "/a/b"] {
+        let [some, full] = ["some", "full"].map(|tasks| of(&run, cgroup, &format!("memory.pressure.{tasks}_total")));
+        // Nobody else of it runs, so all stall. The totals are whole microseconds.
+        assert!(some == full && some.abs_diff(reclaim / 1000) <= 1 + some / 100, "{some} {full} {reclaim}");
+        let io = of(&run, cgroup, "io.pressure.some_total");
+        assert!(io > 0 && (some + io) * 1000 < elapsed, "{io} {elapsed}");
+        // What is hit is the limit of /a.
+        let own = of(&run, cgroup, "memory.events.local.max");
+        assert_eq!(own > 0, cgroup == "/a", "{own}");
+        assert!(of(&run, cgroup, "memory.events.max") == if cgroup == "/a" { own } else { 0 });
+    }
+    assert_eq!(of(&run, "/a", "memory.peak"), 32 << 20);
+    assert_eq!((of(&run, "/c", "memory.pressure.some_total"), of(&run, "/c", "memory.peak")), (0, 0));
+    let by = |who: &str| of(&run, "/a", &format!("memory.stat.pgsteal{who}"));
+    assert_eq!((by("_kswapd"), by("_direct"), by("") > 20_000), (0, by(""), true));
+    assert!(run.counter("psi", "", "memory_some_total") >= of(&run, "/a", "memory.pressure.some_total"));
+    let without = ran(&config.replace("[kernel]", "[kernel]\npsi = false"));
+    assert!(!without.has("cgroup", "/a", "memory.pressure.some_total") && without.has("cgroup", "/a", "memory.peak"));
+    assert_eq!(without.events, run.events);
+}
+
+#[test]
+fn waits_for_the_working_set_are_memory_pressure_and_others_are_not() {
+    let swap = "[machine.swap]\nsize = \"512 MiB\"\nlatency = \"100 us\"\nbandwidth = \"1 GB/s\"\n";
+    let again = "[[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\ncount = 40960\n";
+    let run = |max: &str| {
+        let machine = machine(&format!("[[cgroup]]\nname = \"/a\"\n{max}"));
+        let (before, after) = machine.split_once("[machine.swap]").expect("swap");
+        let after = after.split_once("[kernel]").expect("a kernel").1;
+        let heap = heap("heap", "/a", 40, again).replace("duration = \"2 s\"\n", "");
+        ran(&format!("{before}{swap}[kernel]{after}{heap}"))
+    };
+    let thrashes = run("memory.max = \"32 MiB\"\n");
+    let [memory, io] = ["memory", "io"].map(|of_what| of(&thrashes, "/a", &format!("{of_what}.pressure.some_total")));
+    assert!(of(&thrashes, "/a", "memory.stat.workingset_restore_anon") > 1000);
+    assert!(memory > reclaimed_for(&thrashes) / 1000 && io > 0, "{memory} {io}");
+    let fits = run("");
+    assert_eq!(of(&fits, "/a", "memory.pressure.some_total") + of(&fits, "/a", "io.pressure.some_total"), 0);
+}
+
+#[test]
+fn version_1_has_its_own_files() {
+    let cgroup = "[[cgroup]]\nname = \"/a\"\nmemory.max = \"32 MiB\"\n[[cgroup]]\nname = \"/a/b\"\n";
+    let machine = machine(cgroup).replace("[kernel]", "[kernel]\ncgroup = \"v1\"");
+    let run = ran(&format!("{machine}{}", reader("/a/b", 64, "1 us")));
+    assert_eq!(of(&run, "/a", "memory.limit_in_bytes"), 32 << 20);
+    assert_eq!(of(&run, "/a", "memory.max_usage_in_bytes"), 32 << 20);
+    assert_eq!(of(&run, "/a/b", "memory.limit_in_bytes"), 0x7fff_ffff_ffff_f000);
+    let usage = of(&run, "/a/b", "memory.usage_in_bytes");
+    assert!(of(&run, "/a", "memory.failcnt") > 100 && usage == of(&run, "/a", "memory.usage_in_bytes"));
+    // Lists of the cgroup itself.
+    assert_eq!(of(&run, "/a", "memory.stat.inactive_file"), 0);
+    assert!(of(&run, "/a/b", "memory.stat.inactive_file") > 16 << 20);
+    assert!(!run.has("cgroup", "/a", "memory.current") && !run.has("cgroup", "/a", "memory.pressure.some_total"));
 }

@@ -3,7 +3,7 @@
 use super::words::size;
 use crate::Analysis;
 use crate::counters::Counters;
-use mmtwin_event::container::short;
+use mmtwin_event::container::Containers;
 
 /// Version 1 writes an unlimited cgroup as a number near the largest possible; no machine has that much.
 const UNLIMITED: u64 = 1 << 60;
@@ -14,12 +14,14 @@ pub struct Cgroup<'a> {
     /// Its path.
     pub key: &'a str,
     counters: &'a Counters,
+    containers: &'a Containers,
 }
 
 impl<'a> Cgroup<'a> {
     /// All that were recorded.
     pub fn all(a: &'a Analysis) -> impl Iterator<Item = Cgroup<'a>> {
-        a.counters.keys("cgroup").into_iter().map(|key| Cgroup { key, counters: &a.counters })
+        let (counters, containers) = (&a.counters, &*a.source.containers);
+        counters.keys("cgroup").into_iter().map(move |key| Cgroup { key, counters, containers })
     }
 
     /// Last value of the first of some files that it has.
@@ -95,9 +97,9 @@ impl<'a> Cgroup<'a> {
         ["memory.stat.pgscan", "memory.stat.pgsteal"].map(|name| self.grew(&[name]))
     }
 
-    /// Its name for people, as of [`short`].
+    /// Its name for people, as of [`Containers::short`].
     pub fn name(&self) -> String {
-        short(self.key)
+        self.containers.short(self.key)
     }
 
     /// `cgroup /web (limit 512 MiB)`.

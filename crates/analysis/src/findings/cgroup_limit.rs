@@ -7,7 +7,6 @@ use super::{Cost, Finding, HARMLESS, Pressure, elapsed, grade};
 use crate::Analysis;
 use crate::tasks::Context;
 use mmtwin_event::Kind;
-use mmtwin_event::container::short;
 use std::collections::BTreeMap;
 
 /// Fewer reclaims that free less than [`MIN_FREED`] are a start-up that reaches the limit once.
@@ -48,7 +47,9 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let (mut sentence, table) = match &hit {
         Some(hit) => (format!("{} hit its limit: {reclaims} reclaims", hit.words()), "cgroups"),
         None => match &of_tasks {
-            Some(path) => (format!("tasks of cgroup {} hit a limit {reclaims} times", short(path)), "reclaim"),
+            Some(path) => {
+                (format!("tasks of cgroup {} hit a limit {reclaims} times", a.source.containers.short(path)), "reclaim")
+            }
             None => (format!("a cgroup hit its limit {reclaims} times"), "reclaim"),
         },
     };

@@ -3,8 +3,9 @@
 use super::words::{percent, time};
 use crate::counters::Counters;
 use crate::{Analysis, reclaim::Process, tasks::Task};
-use mmtwin_event::container::short;
+use mmtwin_event::container::Containers;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Names said of those who waited; the others are counted.
 const NAMED: usize = 3;
@@ -22,6 +23,8 @@ pub struct Cost {
     pub cgroup: Option<String>,
     /// Nanoseconds that the recording covers; `None`: not known.
     pub elapsed: Option<u64>,
+    /// Names of containers among the cgroups.
+    pub containers: Arc<Containers>,
 }
 
 /// A task or cgroup that waited.
@@ -38,7 +41,7 @@ pub struct Waiter {
 impl Cost {
     /// A wait of nobody in particular.
     pub fn of(a: &Analysis, waited: u64) -> Cost {
-        Cost { waited, elapsed: elapsed(a), ..Cost::default() }
+        Cost { waited, elapsed: elapsed(a), containers: a.source.containers.clone(), ..Cost::default() }
     }
 
     /// Waits by name; those of one name are one.
@@ -71,7 +74,7 @@ impl Cost {
         let cgroup = first.filter(|_| by.iter().all(|waiter| waiter.cgroup == by[0].cgroup));
         let more = by.len().saturating_sub(NAMED) as u64;
         by.truncate(NAMED);
-        Cost { waited, by, more, cgroup, elapsed: elapsed(a) }
+        Cost { by, more, cgroup, ..Cost::of(a, waited) }
     }
 
     /// Time waited as a share of the elapsed time, 1 = one task waited all the time. Above 1 several waited at once.
@@ -82,7 +85,10 @@ impl Cost {
     /// `dd, tar and 2 more in cgroup /web`, `dd (/web) and tar (/db)`; empty if it is not known who waited. The root is
     /// no cgroup to name.
     pub fn who(&self) -> String {
-        let below = |cgroup: &Option<String>| cgroup.as_deref().filter(|path| *path != "/").map(short);
+        let below = |cgroup: &Option<String>| {
+            let path = cgroup.as_deref().filter(|path| *path != "/")?;
+            Some(self.containers.short(path))
+        };
         let name = |waiter: &Waiter| match below(&waiter.cgroup).filter(|_| self.cgroup.is_none()) {
             Some(cgroup) => format!("{} ({cgroup})", waiter.name),
             None => waiter.name.clone(),
@@ -127,12 +133,18 @@ pub struct Pressure {
     pub memory_full: Option<f64>,
     /// Some task waited for I/O.
     pub io_some: Option<f64>,
+    /// The cgroup's name for people; `None`: the system.
+    pub name: Option<String>,
 }
 
 impl Pressure {
     /// That of a cgroup if it was recorded there, else that of the system.
     pub fn of(a: &Analysis, cgroup: Option<&str>) -> Option<Pressure> {
-        cgroup.and_then(|key| Pressure::of_cgroup(&a.counters, key)).or_else(|| Pressure::of_system(&a.counters))
+        let of_cgroup = |key: &str| {
+            let name = Some(a.source.containers.short(key));
+            Some(Pressure { name, ..Pressure::of_cgroup(&a.counters, key)? })
+        };
+        cgroup.and_then(of_cgroup).or_else(|| Pressure::of_system(&a.counters))
     }
 
     fn of_system(counters: &Counters) -> Option<Pressure> {
@@ -142,6 +154,7 @@ impl Pressure {
             memory_some: share("memory_some_total"),
             memory_full: share("memory_full_total"),
             io_some: share("io_some_total"),
+            name: None,
         }
         .known()
     }
@@ -153,6 +166,7 @@ impl Pressure {
             memory_some: share("memory.pressure.some_total"),
             memory_full: share("memory.pressure.full_total"),
             io_some: share("io.pressure.some_total"),
+            name: None,
         }
         .known()
     }
@@ -163,7 +177,7 @@ impl Pressure {
 
     /// `PSI of /web: memory some 38 %, full 12 %, io some 30 %`.
     pub fn words(&self) -> String {
-        let of = if self.of.is_empty() { "the system".into() } else { short(&self.of) };
+        let of = self.name.as_deref().unwrap_or("the system");
         let parts = [("memory some", self.memory_some), ("memory full", self.memory_full), ("io some", self.io_some)];
         let parts = parts.iter().filter_map(|(name, share)| Some(format!("{name} {}", percent((*share)? * 100.0))));
         format!("PSI of {of}: {}", parts.collect::<Vec<_>>().join(", "))

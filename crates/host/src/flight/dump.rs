@@ -6,6 +6,7 @@ use super::head::{self, BOOT_ID};
 use super::samples::Samples;
 use super::segment::{Block, Kind, Segment, unpack};
 use crate::Error;
+use crate::containers::Names;
 use mmtwin_event::counters::Row;
 use mmtwin_event::manifest::{Cost, End, Losses, TaskLine};
 use mmtwin_trace::recording::{PageFiles, Writer};
@@ -24,6 +25,7 @@ pub struct Dump {
     /// Time of the last block.
     end: u64,
     notes: Vec<String>,
+    containers: Names,
 }
 
 impl Dump {
@@ -45,8 +47,18 @@ impl Dump {
             files.create(cpu)?;
             losses.insert(cpu, Losses { cpu, ..Losses::default() });
         }
-        let (addresses, notes) = Default::default();
-        Ok(Dump { writer, files, output: output.into(), addresses, losses, page_bytes: 0, end: from, notes })
+        let (addresses, notes, containers) = Default::default();
+        Ok(Dump {
+            writer,
+            files,
+            output: output.into(),
+            addresses,
+            losses,
+            page_bytes: 0,
+            end: from,
+            notes,
+            containers,
+        })
     }
 
     /// Adds a segment.
@@ -94,6 +106,8 @@ impl Dump {
                     let source = &rows[0].0;
                     let rows: Vec<Row> = rows.iter().map(|(_, row)| row.clone()).collect();
                     self.writer.counters(source, block.at, &rows)?;
+                    let cgroups = rows.iter().filter(|_| source == "cgroup");
+                    cgroups.for_each(|row| self.containers.look_up(&row.key));
                 }
             }
             Kind::Tasks => {
@@ -101,6 +115,8 @@ impl Dump {
                 let lines: Vec<TaskLine> =
                     serde_json::from_slice(&text).map_err(|e| damaged("tasks")(io::Error::from(e)))?;
                 self.writer.tasks(&lines)?;
+                let cgroups = lines.iter().filter_map(|line| line.cgroup.as_deref());
+                cgroups.for_each(|cgroup| self.containers.look_up(cgroup));
             }
             Kind::Losses => {
                 let text = unpack(payload).map_err(damaged("losses"))?;
@@ -142,6 +158,7 @@ impl Dump {
             end: self.end,
             losses: self.losses.into_values().collect(),
             cost: Cost { page_bytes: self.page_bytes, ..Cost::default() },
+            containers: self.containers.known().clone(),
             notes: notes.into_iter().chain(self.notes).collect(),
             ..End::default()
         };

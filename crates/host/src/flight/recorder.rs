@@ -99,7 +99,7 @@ pub fn fly(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, Erro
     let interval = Some(options.interval.as_nanos() as u64);
     let mut said = Manifest {
         arm: "host".into(),
-        counters: Sampling { interval, cgroups: cgroups.clone() },
+        counters: Sampling { interval, cgroups: cgroups.clone(), ..Sampling::default() },
         no_tracing,
         evidence: evidence::collect(),
         ..Manifest::default()

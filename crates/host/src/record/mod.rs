@@ -24,7 +24,7 @@ pub(crate) mod tracing;
 
 use crate::cgroup::{self, Mount};
 use crate::sample::Sampler;
-use crate::{Error, clock, tracefs};
+use crate::{Error, clock, containers, tracefs};
 pub use command::Signals;
 pub use command::ignored;
 pub(crate) use session::{Samples, Session, Ways, described};
@@ -145,9 +145,12 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
     let (sampler, cgroups, directories) = chosen_cgroups(&options.cgroups, &mounts)?;
     let plan = chosen_events(&options.events, say)?;
     let command = said_of(&options.command, options.arguments);
+    let mut names = containers::Names::new();
+    cgroups.iter().for_each(|key| names.look_up(key));
+    let containers = names.known().clone();
     let manifest = Manifest {
         arm: "host".into(),
-        counters: Sampling { interval: options.interval.map(|i| i.as_nanos() as u64), cgroups },
+        counters: Sampling { interval: options.interval.map(|i| i.as_nanos() as u64), cgroups, containers },
         command: (!command.is_empty()).then_some(command),
         ..Manifest::default()
     };

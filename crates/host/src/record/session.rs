@@ -6,6 +6,7 @@ use super::descriptors;
 use super::drain::Drain;
 use super::tasks::Tasks;
 use super::tracing::{self, Plan, Tracer};
+use crate::containers::Names;
 use crate::sample::{Sampler, fold_per_cpu_counters};
 use crate::{Error, TOOL, clock, evidence};
 use mmtwin_event::counters::Row;
@@ -28,6 +29,9 @@ const SYMBOL_BYTES: u64 = 256;
 /// Least bytes of events that a recording of limited size must have room for.
 const LEAST_ROOM: u64 = 64 << 10;
 
+/// Names of containers that a recording of limited size has room for.
+const CONTAINERS: usize = 16;
+
 /// How events are recorded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ways {
@@ -49,6 +53,7 @@ pub(crate) struct Session {
     drain: Option<Drain>,
     tracer: Option<Tracer>,
     tasks: Tasks,
+    containers: Names,
     /// Finds cgroups that are sampled unasked.
     finder: Option<Cgroups>,
     /// Buffers are emptied now and then, not only when they have to be.
@@ -114,6 +119,7 @@ impl Session {
             drain,
             tracer,
             tasks,
+            containers: Names::new(),
             finder: None,
             ticks,
             tick,
@@ -174,6 +180,7 @@ impl Session {
         let at = self.finder.as_ref().map_or(self.sampled, Cgroups::started);
         for Found { key, directory, first } in found {
             self.sampler.add_cgroup(&key, &directory);
+            self.containers.look_up(&key);
             if !begins && !first.names.is_empty() {
                 self.writer.counters("cgroup", at, &[first])?;
             }
@@ -325,6 +332,7 @@ impl Session {
 
     /// Writes what is known of tasks, as far as there is room: a name is worth less than the end of the recording.
     fn name_tasks(&mut self, mut lines: Vec<TaskLine>) -> Result<(), Error> {
+        lines.iter().filter_map(|line| line.cgroup.as_deref()).for_each(|cgroup| self.containers.look_up(cgroup));
         if self.max_size != u64::MAX {
             let each = |line: &TaskLine| 128 + line.comm.len() * 6 + line.cgroup.as_ref().map_or(0, String::len) * 6;
             let mut room = self.room();
@@ -406,7 +414,11 @@ impl Session {
         notes.extend(self.finder.as_ref().map(Cgroups::omitted).filter(|n| *n > 0).map(|n| {
             format!("{n} more cgroups hit their limits or stalled; --cgroup records the counters of one of them")
         }));
-        End { schema_version: SCHEMA_VERSION, end: self.stopped, losses, cost, notes, ..said }
+        let mut containers = self.containers.known().clone();
+        if self.max_size != u64::MAX {
+            containers.0 = containers.0.into_iter().take(CONTAINERS).collect();
+        }
+        End { schema_version: SCHEMA_VERSION, end: self.stopped, losses, containers, cost, notes, ..said }
     }
 
     /// Ends a recording that cannot continue or is as large as it may be: tracing is released, and `end.json` says

@@ -5,6 +5,7 @@
 
 use super::events::{Events, Page, Text};
 use crate::{Error, TOOL, clock, evidence};
+use mmtwin_event::container::Containers;
 use mmtwin_event::counters::Row;
 use mmtwin_event::manifest::{Cost, End, Manifest, Run, SCHEMA_VERSION, Sampling, TaskLine};
 use mmtwin_trace::recording::Writer;
@@ -100,6 +101,7 @@ impl History {
         interval: Duration,
         events: Result<&Events, &str>,
         tasks: impl Iterator<Item = &'a TaskLine>,
+        containers: &Containers,
     ) -> Result<(), Error> {
         let mut writer = Writer::create(path, false)?;
         writer.run(&Run {
@@ -117,7 +119,11 @@ impl History {
             start: self.samples.front().map_or(0, |sample| sample.at),
             tracing: events.ok().map(|events| events.tracing.clone()),
             no_tracing: events.err().map(str::to_string),
-            counters: Sampling { interval: Some(interval.as_nanos() as u64), cgroups: Vec::new() },
+            counters: Sampling {
+                interval: Some(interval.as_nanos() as u64),
+                cgroups: Vec::new(),
+                containers: containers.clone(),
+            },
             evidence: evidence::collect(),
             ..Manifest::default()
         })?;
@@ -209,12 +215,20 @@ mod tests {
             history.row("vmstat", &row("", at));
         }
         let task = TaskLine { at: 1, pid: 7, comm: "work".into(), ..TaskLine::default() };
-        history.write(&path, Duration::from_secs(1), Err("no tracefs"), [&task].into_iter()).unwrap();
+        history
+            .write(&path, Duration::from_secs(1), Err("no tracefs"), [&task].into_iter(), &Containers::default())
+            .unwrap();
         let recording = Recording::open(&path).unwrap();
         assert_eq!(recording.tasks()[0].comm, "work");
         let counters = recording.counters(&mut Default::default());
         assert_eq!(counters.next_at(), Some(1_000));
-        let again = history.write(&path, Duration::from_secs(1), Err("no tracefs"), [&task].into_iter());
+        let again = history.write(
+            &path,
+            Duration::from_secs(1),
+            Err("no tracefs"),
+            [&task].into_iter(),
+            &Containers::default(),
+        );
         assert!(again.unwrap_err().to_string().contains("seen.mmt"), "nothing is overwritten");
     }
 }

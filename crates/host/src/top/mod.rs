@@ -15,11 +15,12 @@ mod names;
 mod processes;
 
 use crate::record::{descriptors, numbered};
-use crate::{Error, clock};
+use crate::{Error, clock, containers};
 use cgroups::Cgroups;
 use events::Events;
 use history::History;
 use machine::Machine;
+use mmtwin_event::container::Containers;
 use mmtwin_event::counters::Row;
 use mmtwin_event::manifest::TaskLine;
 use mmtwin_event::{CounterRow, Event, Sink, Source, Task};
@@ -61,6 +62,7 @@ pub struct Top {
     events: Result<(Events, Names), String>,
     history: History,
     opened: Option<Opened>,
+    containers: containers::Names,
 }
 
 impl Top {
@@ -80,7 +82,8 @@ impl Top {
             (events, names)
         });
         let (machine, processes, interval) = (Machine::open(), Processes::new(), options.interval);
-        Ok(Top { interval, machine, cgroups, processes, events, history: History::new(), opened: None })
+        let (history, containers) = (History::new(), containers::Names::new());
+        Ok(Top { interval, machine, cgroups, processes, events, history, opened: None, containers })
     }
 
     /// Why no events are traced; `None`: they are.
@@ -100,6 +103,11 @@ impl Top {
         }
     }
 
+    /// Names of the containers that cgroups are, as far as they are known.
+    pub fn containers(&self) -> &Containers {
+        self.containers.known()
+    }
+
     /// From now on all counters of this cgroup or process are sampled too.
     pub fn set_opened(&mut self, opened: Option<Opened>) {
         self.opened = opened;
@@ -111,13 +119,16 @@ impl Top {
         let at = clock::now();
         self.history.begin(at);
         if let Ok((events, names)) = &mut self.events {
-            let (history, cgroups) = (&mut self.history, &mut self.cgroups);
+            let (history, cgroups, containers) = (&mut self.history, &mut self.cgroups, &mut self.containers);
             let mut tasks = EventTasks { sink, pids: BTreeSet::new(), last: 0 };
             let read = events.read(&mut tasks, &mut |page| history.page(page));
             let pids = tasks.pids;
             names.resolve(&pids, at, &mut |line| {
                 sink.task(&task(line));
-                line.cgroup.iter().for_each(|cgroup| cgroups.mark_busy(cgroup));
+                line.cgroup.iter().for_each(|cgroup| {
+                    cgroups.mark_busy(cgroup);
+                    containers.look_up(cgroup);
+                });
             });
             // Counters go on.
             if let Err(error) = read {
@@ -134,8 +145,11 @@ impl Top {
             };
             give(sink, source, at, &row.unwrap_or(Row::new(key)));
         }
-        let history = &mut self.history;
+        let (history, containers) = (&mut self.history, &mut self.containers);
         let mut take = |source: &'static str, row: Row| {
+            if source == "cgroup" {
+                containers.look_up(&row.key);
+            }
             // A process has no place in a recording: its tasks have names there, and events.
             if source != "process" {
                 history.row(source, &row);
@@ -164,7 +178,7 @@ impl Top {
             Ok((_, names)) => Box::new(names.lines()),
             Err(_) => Box::new(std::iter::empty()),
         };
-        self.history.write(&path, self.interval, events, tasks)?;
+        self.history.write(&path, self.interval, events, tasks, self.containers.known())?;
         Ok(path)
     }
 }

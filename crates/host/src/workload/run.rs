@@ -82,6 +82,7 @@ pub fn run(scenario: &Scenario, options: &Options, say: &mut dyn FnMut(&str)) ->
         counters: Sampling {
             interval: Some(scenario.run.sample.0).filter(|interval| *interval > 0),
             cgroups: settings.cgroups().iter().map(|(name, _)| name.clone()).collect(),
+            ..Sampling::default()
         },
         scenario: Some(scenario.to_json()),
         scenario_hash: Some(scenario.hash()),

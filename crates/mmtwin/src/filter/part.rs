@@ -131,7 +131,8 @@ impl<'s> Part<'s> {
         (filter.nodes.is_empty() || of_node())
             && (filter.processes.is_empty() || process.unwrap_or_else(of_region))
             && (filter.cgroups.is_empty()
-                || process.unwrap_or_else(|| row.source == "cgroup" && in_cgroup(filter, row.key)))
+                || process
+                    .unwrap_or_else(|| row.source == "cgroup" && in_cgroup(filter, &self.who.containers, row.key)))
             && self.at(row.at)
     }
 }
@@ -140,6 +141,7 @@ impl Sink for Part<'_> {
     fn start(&mut self, source: &Source) {
         self.cpu_nodes.clone_from(&source.cpu_nodes);
         self.there.nodes.extend(&source.cpu_nodes);
+        self.who.containers = source.containers.clone();
         self.sink.start(source);
     }
 

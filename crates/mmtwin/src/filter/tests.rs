@@ -1,4 +1,5 @@
 use super::*;
+use mmtwin_event::container::{Container, Containers};
 use mmtwin_event::{CounterRow, Event, Task};
 use std::fs;
 
@@ -97,10 +98,15 @@ fn a_task_is_in_its_cgroup_and_those_above() {
     let path = format!("/system.slice/docker-{id}.scope/worker");
     let filter = |pattern: &str| Filter { cgroups: vec![pattern.into()], ..Filter::default() };
     for pattern in [&path, "/", "/system.slice/", "docker:*", "0123456789ab", "*worker", "system.slice"] {
-        assert!(who::in_cgroup(&filter(pattern), &path), "{pattern}");
+        assert!(who::in_cgroup(&filter(pattern), &Default::default(), &path), "{pattern}");
     }
     for pattern in ["/system", "worker", "podman:*", "/system.slice/docker"] {
-        assert!(!who::in_cgroup(&filter(pattern), &path), "{pattern}");
+        assert!(!who::in_cgroup(&filter(pattern), &Default::default(), &path), "{pattern}");
+    }
+    let mut names = Containers::default();
+    names.0.insert(id.into(), Container { name: "redis-1".into(), pod: None });
+    for pattern in ["docker:redis-1", "redis-*", "0123456789ab"] {
+        assert!(who::in_cgroup(&filter(pattern), &names, &path), "{pattern}");
     }
     // A thread without a cgroup of its own is where its process is.
     let mut all = who::Who::default();

@@ -1,8 +1,9 @@
 //! What an input has, for those who asked for something else.
 
 use super::{time, who::Who};
-use mmtwin_event::container::short;
+use mmtwin_event::container::Containers;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// Most names of each kind.
 const NAMED: usize = 8;
@@ -13,6 +14,8 @@ pub(super) struct There {
     /// Events by thread.
     pub events: HashMap<i32, u64>,
     pub cgroups: BTreeSet<String>,
+    /// Names of containers.
+    pub containers: Arc<Containers>,
     pub nodes: BTreeSet<u32>,
     /// Name of each thread with events, known at the end.
     pub names: BTreeMap<i32, String>,
@@ -25,6 +28,7 @@ impl There {
     pub fn complete(&mut self, who: &Who) {
         self.names = self.events.keys().map(|pid| (*pid, who.name(*pid))).collect();
         self.cgroups.extend(who.cgroups().cloned());
+        self.containers = who.containers.clone();
     }
 
     /// Processes by most events, cgroups, nodes, and the time, one line each.
@@ -36,7 +40,7 @@ impl There {
         let mut processes: Vec<(&str, u64)> = by_name.into_iter().collect();
         processes.sort_by_key(|(name, events)| (std::cmp::Reverse(*events), *name));
         let processes = processes.iter().map(|(name, events)| format!("{name} ({events} events)")).collect();
-        let cgroups = self.cgroups.iter().map(|path| match short(path) {
+        let cgroups = self.cgroups.iter().map(|path| match self.containers.short(path) {
             short if short == *path => short,
             short => format!("{path} ({short})"),
         });

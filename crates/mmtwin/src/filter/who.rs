@@ -1,10 +1,11 @@
 //! Tasks by name and cgroup.
 
 use super::Filter;
-use mmtwin_event::container::short;
+use mmtwin_event::container::{Containers, short};
 use mmtwin_event::words::glob;
 use mmtwin_event::{Event, Task};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// What is known of a thread.
 #[derive(Debug, Default)]
@@ -29,6 +30,8 @@ pub(super) enum Verdict {
 #[derive(Debug, Default)]
 pub(super) struct Who {
     known: BTreeMap<i32, Known>,
+    /// Names of containers.
+    pub containers: Arc<Containers>,
     decided: HashMap<i32, Verdict>,
 }
 
@@ -88,7 +91,7 @@ impl Who {
         let groups = both().map(|known| &known.cgroups).find(|groups| !groups.is_empty());
         match groups {
             None => Verdict::Unknown,
-            Some(groups) if groups.iter().any(|path| in_cgroup(filter, path)) => Verdict::In,
+            Some(groups) if groups.iter().any(|path| in_cgroup(filter, &self.containers, path)) => Verdict::In,
             Some(_) => Verdict::Out,
         }
     }
@@ -106,15 +109,16 @@ impl Who {
 }
 
 /// True if a cgroup is one that a filter asks for, or below it.
-pub(super) fn in_cgroup(filter: &Filter, path: &str) -> bool {
+pub(super) fn in_cgroup(filter: &Filter, containers: &Containers, path: &str) -> bool {
     let ends = path.char_indices().skip(1).filter(|(_, c)| *c == '/').map(|(at, _)| at).chain([path.len()]);
     let above = ["/"].into_iter().chain(ends.map(|end| &path[..end]));
-    let mut above = above.map(|path| (path, short(path)));
-    above.any(|(path, short)| filter.cgroups.iter().any(|pattern| is_cgroup(pattern, path, &short)))
+    let mut above = above.map(|path| (path, [short(path), containers.short(path)]));
+    above.any(|(path, names)| filter.cgroups.iter().any(|pattern| is_cgroup(pattern, path, &names)))
 }
 
-fn is_cgroup(pattern: &str, path: &str, short: &str) -> bool {
+fn is_cgroup(pattern: &str, path: &str, names: &[String; 2]) -> bool {
     let pattern = if pattern.len() > 1 { pattern.trim_end_matches('/') } else { pattern };
-    let id = short.rsplit(':').next().unwrap_or(short);
-    [path, path.trim_start_matches('/'), short, id].iter().any(|name| !name.is_empty() && glob(pattern, name))
+    let own = names.iter().flat_map(|name| [name.as_str(), name.rsplit(':').next().unwrap_or(name)]);
+    let mut all = [path, path.trim_start_matches('/')].into_iter().chain(own);
+    all.any(|name| !name.is_empty() && glob(pattern, name))
 }

@@ -7,7 +7,6 @@ use mmtwin_analysis::explain::waiting::Cause;
 use mmtwin_analysis::series::{Bins, Group, Series};
 use mmtwin_analysis::tasks::Context;
 use mmtwin_event::Kind;
-use mmtwin_event::container::short;
 
 /// Most charts of cgroups, of zones and of regions, and most lines of the pressure of cgroups.
 const CGROUPS: usize = 8;
@@ -140,9 +139,10 @@ fn cgroups(charts: &mut Charts, subject: &Subject<'_>, series: &Series, sampled:
             limits.extend(constant.map(|(line, limit)| Charts::constant(line, "limit", limit)));
         }
         lines.append(&mut limits);
-        let title = format!("Memory of cgroup {}", short(key));
+        let short = subject.analysis.source.containers.short(key);
+        let title = format!("Memory of cgroup {short}");
         charts.push(format!("cgroup:{key}"), &title, Unit::Bytes, "usage against its limit", lines);
-        let wanted = [("memory.pressure.some_total", short(key))];
+        let wanted = [("memory.pressure.some_total", short)];
         let wanted: Vec<_> = wanted.iter().map(|(name, label)| (*name, label.as_str(), STALLED)).collect();
         stalled.extend(charts.counters("cgroup", key, group, &wanted));
     }

@@ -10,7 +10,6 @@ use crate::format::grid::Tone;
 use crate::units;
 use mmtwin_analysis::timeline::Timeline;
 use mmtwin_event::Kind;
-use mmtwin_event::container::short;
 
 /// Most cgroups with a row.
 const CGROUPS: usize = 2;
@@ -118,7 +117,7 @@ impl Strip<'_> {
     fn pressure_of(&self, cgroup: &str) -> Option<Row> {
         let rates = self.rates("cgroup", cgroup, "memory.pressure.some_total");
         let shares = rates.into_iter().map(|rate| Some(rate? / 1e4)).collect();
-        let label = cut(&short(cgroup), LABEL - PSI.len());
+        let label = cut(&self.subject.analysis.source.containers.short(cgroup), LABEL - PSI.len());
         self.row(&format!("{label}{PSI}"), shares, units::percent)
     }
 
@@ -162,7 +161,7 @@ impl Strip<'_> {
 
     /// Usage of the cgroups that are nearest to their limit, or largest.
     fn cgroups(&self) -> Vec<Row> {
-        let counters = &self.subject.analysis.counters;
+        let (counters, containers) = (&self.subject.analysis.counters, &self.subject.analysis.source.containers);
         let mut rows: Vec<(f64, &str, Row)> = Vec::new();
         for key in counters.keys("cgroup") {
             let series = ["memory.current", "memory.usage_in_bytes"].map(|name| counters.series("cgroup", key, name));
@@ -177,7 +176,7 @@ impl Strip<'_> {
             let full = limit.map_or(peak, |limit| limit.max(peak));
             // Where there is no limit, size alone says little.
             let weight = limit.map_or(peak / 1e30, |limit| peak / limit.max(1.0));
-            rows.push((weight, key, Row { label: short(key), values, full, note }));
+            rows.push((weight, key, Row { label: containers.short(key), values, full, note }));
         }
         rows.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
         let pressure = rows.first().and_then(|(_, key, _)| self.pressure_of(key));

@@ -4,7 +4,6 @@ use super::{column, list, seconds, text};
 use crate::model::{Cell, Na, Table};
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::findings::Cgroup;
-use mmtwin_event::container::short;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -22,7 +21,9 @@ pub fn table(analysis: &Analysis) -> Table {
         let bytes = |bytes: Option<u64>| Cell::float(bytes.map(|bytes| bytes as f64 / (1 << 20) as f64));
         let row = vec![
             text(path),
-            Some(short(path)).filter(|name| name != path).map_or(Cell::Na(Na::Undefined), text),
+            Some(analysis.source.containers.short(path))
+                .filter(|name| name != path)
+                .map_or(Cell::Na(Na::Undefined), text),
             bytes(cgroup.and_then(|cgroup| cgroup.limit())),
             bytes(cgroup.and_then(|cgroup| cgroup.high())),
             bytes(cgroup.and_then(|cgroup| cgroup.usage())),

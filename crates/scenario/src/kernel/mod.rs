@@ -61,6 +61,8 @@ pub struct Kernel {
     pub cgroup: CgroupVersion,
     /// `CONFIG_COMPACTION`.
     pub compaction: bool,
+    /// Pressure stall information (`CONFIG_PSI`; 4.20 and newer).
+    pub psi: bool,
     /// `/sys/kernel/mm/transparent_hugepage/enabled`.
     pub thp: Thp,
     /// `/sys/kernel/mm/transparent_hugepage/defrag`.

@@ -78,6 +78,7 @@ impl Private {
         for cgroup in &mut manifest.counters.cgroups {
             *cgroup = self.names.cgroup(cgroup);
         }
+        manifest.counters.containers = Default::default();
         let evidence = &mut manifest.evidence;
         evidence.cmdline = evidence.cmdline.as_deref().map(of_memory);
         for text in evidence.files.values_mut().chain(&mut manifest.no_tracing) {
@@ -154,9 +155,9 @@ impl Private {
         results
     }
 
-    /// Sentences.
+    /// Sentences. Names of containers go.
     pub fn end(&mut self, end: &End) -> End {
-        let mut end = end.clone();
+        let mut end = End { containers: Default::default(), ..end.clone() };
         for note in &mut end.notes {
             *note = self.sentence(note);
         }

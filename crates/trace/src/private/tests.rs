@@ -78,7 +78,7 @@ fn recording(end: bool) -> TempDir {
         arm: "host".into(),
         clock: "mono".into(),
         tracing: Some(tracing),
-        counters: Sampling { interval: None, cgroups: vec!["/acme/web".into()] },
+        counters: Sampling { interval: None, cgroups: vec!["/acme/web".into()], ..Sampling::default() },
         command: Some(vec!["/opt/acme/ingest".into(), "--password=hunter2".into()]),
         evidence,
         ..Manifest::default()

@@ -23,6 +23,7 @@ use crate::format::{self, Formats, symbols};
 use crate::map::{Mapped, map};
 use crate::ring::{CpuStream, PageLayout, Pages, SlicePages, TimeMap, merge};
 use crate::{Error, Outcome, Place, Warnings};
+use mmtwin_event::container::Containers;
 use mmtwin_event::manifest::{End, Manifest, Node, Run, SCHEMA_VERSION, State, TaskLine, Tracing};
 use mmtwin_event::results::Results;
 use mmtwin_event::{Sink, Source, Task};
@@ -179,7 +180,15 @@ impl Recording {
             kallsyms: self.kallsyms.clone(),
             stack: self.formats.stack_record(),
             stacks: self.manifest.tracing.as_ref().map(|tracing| tracing.stacks.clone()).unwrap_or_default(),
+            containers: Arc::new(self.containers()),
         }
+    }
+
+    /// Names of containers, those that were known at the start among them.
+    fn containers(&self) -> Containers {
+        let mut containers = self.manifest.counters.containers.clone();
+        containers.0.extend(self.end.iter().flat_map(|end| end.containers.0.clone()));
+        containers
     }
 
     /// Layout of the pages; `None` without event tracing.

@@ -25,7 +25,8 @@ pub fn manifest(scenario: &Scenario, tool: &str) -> Manifest {
         start: 0,
         counters: Sampling {
             interval: (scenario.run.sample.0 > 0).then_some(scenario.run.sample.0),
-            cgroups: Vec::new(),
+            cgroups: scenario.cgroups.iter().map(|cgroup| cgroup.name.clone()).collect(),
+            ..Sampling::default()
         },
         evidence: Evidence {
             uname: Uname { sysname, release, version, machine: "x86_64".into() },

@@ -150,6 +150,7 @@ impl Engine<'_> {
             self.kernel.wait(to, at);
             self.kernel.leave_idle(to)?;
         }
+        self.psi_runnable(thread, at);
         self.make_ready(to);
         Ok(())
     }

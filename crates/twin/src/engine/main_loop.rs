@@ -12,7 +12,7 @@ use super::sample::Sampler;
 use super::slowpath::{SHORTEST_TURN, turn};
 use super::watch::MANY_EVENTS;
 use super::writeback::WritebackThreads;
-use super::{Halted, Options, Ran, RunError, balancing, process};
+use super::{Halted, Options, Ran, RunError, balancing, process, psi};
 use crate::build;
 use crate::build::BuildError;
 use crate::hw::load::Load;
@@ -24,7 +24,7 @@ use crate::mm::slowpath::AllocSlowpath;
 use crate::mm::writeback::Requests;
 use crate::page_alloc::AllocationFailure;
 use crate::probe::Probe;
-use crate::sched::RunQueues;
+use crate::sched::{Psi, RunQueues};
 use crate::time::{Ns, PS_PER_NS, Ps, Ready, Timers, Watch};
 use crate::workload::trace::Replayed;
 use mmtwin_event::results::{Ending, PhaseResult, Results};
@@ -140,6 +140,8 @@ pub(crate) struct Engine<'a> {
     pub(super) watch: Watch,
     /// Bytes of events that wait from which on those that are final are written early.
     pub(super) drain_at: usize,
+    /// Pressure stall information, if the kernel has it.
+    pub(super) psi: Option<Psi>,
 }
 
 impl<'a> Engine<'a> {
@@ -200,6 +202,7 @@ impl<'a> Engine<'a> {
             unended: scenario.processes.len(),
             watch: Watch::new(cpus, 0),
             drain_at: MANY_EVENTS,
+            psi: None,
             kernel,
         };
         if let Some(lru) = engine.options.state.lru.take() {
@@ -215,6 +218,7 @@ impl<'a> Engine<'a> {
             engine.queues.share_fairly(rules, engine.workload_threads()..engine.threads.len());
         }
         engine.watch = Watch::new(cpus, engine.threads.len());
+        engine.psi = psi::of(scenario, &engine.kernel, &engine.threads);
         engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }
@@ -400,11 +404,17 @@ impl<'a> Engine<'a> {
         let next = self.ready.first().map_or(Ps::MAX, |(at, other)| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
         let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
-        let step = match self.reclaim(thread, together) {
+        self.psi_runs(thread);
+        let reclaim = self.reclaim(thread, together);
+        let step = match reclaim {
             Some(step) => step,
-            None => self.step_on(thread, in_order, together)?,
+            None => {
+                self.psi_runnable(thread, self.kernel.clock(cpu));
+                self.step_on(thread, in_order, together)?
+            }
         };
         self.note_high(thread);
+        let waits = self.psi_stepped(thread, reclaim.is_some(), step);
         let ran = self.kernel.clock(cpu) - begin;
         self.threads[thread].ran += ran;
         if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
@@ -414,8 +424,8 @@ impl<'a> Engine<'a> {
         self.queues.ran(cpu, thread, ran);
         match step {
             Step::On => {}
-            Step::Asleep(until) => self.sleep(thread, until)?,
-            Step::Waiting => self.stop_running(thread)?,
+            Step::Asleep(until) => self.sleep(thread, until, waits)?,
+            Step::Waiting => self.stop_running(thread, waits)?,
             Step::Ended => self.go_on(thread)?,
             Step::Still => return Err(self.stands_still(Some(thread)).into()),
             Step::Waits => return Err(self.waits_for_ever(thread).into()),

@@ -7,6 +7,7 @@
 mod action_stats;
 mod actions;
 mod balancing;
+mod cgroup_files;
 pub mod check_state;
 mod epoch;
 mod high_alloc;
@@ -20,6 +21,7 @@ mod main_loop;
 mod oom;
 mod phases;
 mod process;
+mod psi;
 mod recorder;
 mod sample;
 mod slowpath;

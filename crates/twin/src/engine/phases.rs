@@ -8,6 +8,7 @@ use crate::build;
 use crate::mm::accessed::pool::Pool;
 use crate::mm::filemap::Reader;
 use crate::mm::vmscan::NodeReclaim;
+use crate::sched::TaskState;
 use crate::time::{Ns, PS_PER_NS};
 use crate::workload::accessor::{Accessing, Accessor};
 use crate::workload::ahead::Ahead;
@@ -133,7 +134,7 @@ impl Engine<'_> {
         if next.is_some_and(|next| self.set_next(thread, phase, next, &mut own)) {
             return Ok(());
         }
-        self.stop_running(thread)?;
+        self.stop_running(thread, TaskState::default())?;
         self.numa_forget(thread);
         let ended = self.kernel.clock(self.threads[thread].caller.cpu).div_ceil(PS_PER_NS);
         let this = &mut self.processes[process];
@@ -244,7 +245,7 @@ impl Engine<'_> {
         for thread in self.processes[process].threads.clone() {
             // Where a thread has slept, time may have stood still since.
             self.kernel.wait(self.threads[thread].caller.cpu, at * PS_PER_NS);
-            self.stop_running(thread)?;
+            self.stop_running(thread, TaskState::default())?;
             self.numa_forget(thread);
             let this = &mut self.threads[thread];
             this.sleeps += 1;

@@ -5,20 +5,15 @@
 //! because a 0 would be wrong.
 
 use super::RunError;
+use super::cgroup_files::{cgroups, system};
 use super::main_loop::Engine;
-use crate::hw::PAGE_SHIFT;
 use crate::mm::kernel::Kernel;
-use crate::mm::lru::List;
-use crate::mm::memcg::Group;
 use crate::page_alloc::PageAllocator;
 use crate::time::{Ns, PS_PER_NS};
 use crate::vmstat::VmStat;
 use mmtwin_event::counters::Row;
 use mmtwin_event::words::glob;
 use mmtwin_event::{CounterRow, Sink, counters};
-use mmtwin_scenario::Scenario;
-use mmtwin_scenario::kernel::CgroupVersion;
-use mmtwin_scenario::workload::Cgroup;
 use std::ops::Range;
 
 /// Processes from which on the end of a phase shows the regions of its own process only.
@@ -39,13 +34,13 @@ impl Sampler {
     }
 
     /// Reads all files and gives their rows to a sink; `placed` are regions and their pages by node, `tasks` thread ids
-    /// and the NUMA part of their `/proc/PID/sched`, `cgroups` rows of [`cgroups`].
+    /// and the NUMA part of their `/proc/PID/sched`, `psi` and `cgroups` rows of [`super::cgroup_files`].
     pub(super) fn sample(
         &mut self,
         kernel: &mut Kernel,
         placed: &[(String, Vec<u64>)],
         tasks: &[(i32, String)],
-        cgroups: Vec<Row>,
+        (psi, cgroups): (Option<Row>, Vec<Row>),
         at: Ns,
         sink: &mut dyn Sink,
     ) {
@@ -72,6 +67,7 @@ impl Sampler {
         sources.push(("zoneinfo", counters::zoneinfo(&zoneinfo, &mut problems)));
         sources.push(("node_vmstat", vmstat));
         sources.push(("numastat", numastat));
+        sources.push(("psi", psi.into_iter().collect()));
         let nodes: Vec<String> = (0..machine.nodes.len()).map(|node| format!("N{node}")).collect();
         let placed = placed.iter().map(|(key, pages)| Row {
             key: key.clone(),
@@ -103,57 +99,12 @@ impl Sampler {
 
     fn wanted(&self, (stat, alloc): (&VmStat, &PageAllocator), source: &str, name: &str) -> bool {
         let placement = source == "numa_maps";
-        let known =
-            placement || source == "sched" || source == "cgroup" || stat.keeps(alloc, name) || !stat.is_counter(name);
+        let of_kernel = !["numa_maps", "sched", "psi", "cgroup"].contains(&source);
+        let known = !of_kernel || stat.keeps(alloc, name) || !stat.is_counter(name);
         known && (placement || self.patterns.iter().any(|pattern| glob(pattern, name)))
     }
 }
 
-/// Files of the scenario's cgroups, as far as what is in them happens here.
-pub(super) fn cgroups(scenario: &Scenario, kernel: &Kernel) -> Vec<Row> {
-    if scenario.kernel.cgroup != CgroupVersion::V2 {
-        return Vec::new();
-    }
-    let reclaim = &kernel.reclaim;
-    let row = |(config, (number, of)): (&Cgroup, (usize, &Group))| {
-        let (mut row, events, limits) = (Row::new(config.name.clone()), of.events, of.config);
-        let bytes = |pages: u64| Some(pages << PAGE_SHIFT);
-        let pages = |list, place| reclaim.lru.pages(reclaim.lru.number(place, number), list);
-        let list = |list| bytes((0..reclaim.lru.places()).map(|place| pages(list, place)).sum());
-        let limit = |pages: Option<u64>| pages.and_then(bytes);
-        for (name, value) in [
-            ("memory.current", bytes(of.usage)),
-            ("memory.min", bytes(limits.min)),
-            ("memory.low", bytes(limits.low)),
-            ("memory.high", limit(limits.high)),
-            ("memory.max", limit(limits.max)),
-            ("memory.swap.current", bytes(of.swap)),
-            ("memory.swap.max", limit(limits.swap_max)),
-            ("memory.events.low", Some(events.low)),
-            ("memory.events.high", Some(events.high)),
-            ("memory.events.max", Some(events.max)),
-            ("memory.events.oom", Some(events.oom)),
-            ("memory.events.oom_kill", Some(events.oom_kill)),
-            ("memory.swap.events.max", Some(events.swap_max)),
-            ("memory.swap.events.fail", Some(events.swap_fail)),
-            ("memory.stat.inactive_anon", list(List::InactiveAnon)),
-            ("memory.stat.active_anon", list(List::ActiveAnon)),
-            ("memory.stat.inactive_file", list(List::InactiveFile)),
-            ("memory.stat.active_file", list(List::ActiveFile)),
-            ("memory.stat.pgscan", Some(events.scanned)),
-            ("memory.stat.pgsteal", Some(events.reclaimed)),
-        ] {
-            row.push(name, value);
-        }
-        if reclaim.rules.workingset {
-            row.push("memory.stat.workingset_refault_anon", Some(events.refaults[0]));
-            row.push("memory.stat.workingset_refault_file", Some(events.refaults[1]));
-        }
-        row
-    };
-    let groups = scenario.cgroups.iter().zip(reclaim.groups.iter().enumerate().skip(1));
-    groups.map(row).collect()
-}
 impl Engine<'_> {
     /// For how long those wait that wait for a sample.
     pub(super) fn sampling(&self) -> Ns {
@@ -184,8 +135,9 @@ impl Engine<'_> {
             .map(|(process, region, number)| (format!("{process}/{region}"), self.memory.regions[number].by_node()))
             .collect();
         let tasks = self.numa_tasks(threads);
-        let cgroups = cgroups(self.scenario, &self.kernel);
-        self.sampler.sample(&mut self.kernel, &placed, &tasks, cgroups, at, self.sink);
+        let totals = self.psi.as_mut().map_or(&[][..], |psi| psi.read(at * PS_PER_NS));
+        let rows = (totals.first().map(system), cgroups(self.scenario, &self.kernel, totals));
+        self.sampler.sample(&mut self.kernel, &placed, &tasks, rows, at, self.sink);
         let time = self.scenario.machine.cost.sample.0;
         if !self.wake_recorder(time, at)? && self.kernel.spend_beside(time) {
             // The running thread of a CPU has run all the time.

@@ -77,6 +77,7 @@ impl Engine<'_> {
         let idle = self.queues.len(from) == 0;
         let at = self.kernel.now(from).max(if idle { since.max(self.kernel.now(cpu)) } else { 0 });
         self.write_migrate_task(thread, from, at);
+        self.psi_moved(thread, at * PS_PER_NS);
         if let Some(balancing) = &mut self.balancing {
             let before = balancing.numa.tasks[thread].numa_scan_period;
             balancing.numa.task_moved(&self.memory, thread, cpu, nodes);

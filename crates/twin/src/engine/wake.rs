@@ -2,6 +2,7 @@
 
 use super::RunError;
 use super::main_loop::{Due, Engine};
+use crate::sched::TaskState;
 use crate::time::{PS_PER_NS, Ps};
 
 impl Engine<'_> {
@@ -31,21 +32,23 @@ impl Engine<'_> {
             self.kernel.wait(cpu, at);
             self.kernel.leave_idle(cpu)?;
         }
+        self.psi_runnable(thread, at);
         self.make_ready(cpu);
         Ok(())
     }
 
-    /// A thread sleeps until a time.
-    pub(super) fn sleep(&mut self, thread: usize, until: Ps) -> Result<(), RunError> {
-        self.stop_running(thread)?;
+    /// A thread sleeps until a time; what it waits for meanwhile.
+    pub(super) fn sleep(&mut self, thread: usize, until: Ps, waits: TaskState) -> Result<(), RunError> {
+        self.stop_running(thread, waits)?;
         let sleeps = self.threads[thread].sleeps;
         self.due.set(until.div_ceil(PS_PER_NS), self.threads[thread].caller.cpu, Due::Wake(thread, sleeps));
         Ok(())
     }
 
-    /// A thread leaves its CPU's queue.
-    pub(super) fn stop_running(&mut self, thread: usize) -> Result<(), RunError> {
+    /// A thread leaves its CPU's queue, and waits for this.
+    pub(super) fn stop_running(&mut self, thread: usize, waits: TaskState) -> Result<(), RunError> {
         self.not_batchable = false;
+        self.psi_waits(thread, waits);
         let cpu = self.threads[thread].caller.cpu;
         if self.queues.dequeue(cpu, thread) {
             self.kernel.enter_idle(cpu)?;

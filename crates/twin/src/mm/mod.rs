@@ -18,6 +18,7 @@
 //! | `mm/page_alloc.c`, `__alloc_pages_slowpath` | [`slowpath`] |
 //! | `mm/oom_kill.c` | [`oom`] |
 //! | `mm/mprotect.c` (`PROT_NUMA`) | [`prot_numa`] |
+//! | `psi_memstall_enter` of reads | [`stall`]; the sums are those of [`crate::sched`] |
 //!
 //! [`kernel`] is the context that all of these work on: the allocator, the counters, the tracepoints, the state of
 //! reclaim, and the clocks of CPUs. [`memory`] is the memory of the processes. Work for the caller is returned as
@@ -42,6 +43,7 @@ pub mod replacement;
 pub(crate) mod rmap;
 pub mod slab;
 pub(crate) mod slowpath;
+pub(crate) mod stall;
 pub(crate) mod swap;
 pub(crate) mod tlb;
 pub(crate) mod truncate;

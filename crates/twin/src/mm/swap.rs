@@ -235,6 +235,7 @@ impl AccessState {
         kernel.prepare(caller, pfn, self.regions[region].content(page), &[Flag::Swapbacked]);
         kernel.refault(pfn, shadow);
         kernel.add_to_lru(caller.cpu, pfn);
+        kernel.reclaim.note(caller.cgroup, |events| events.pgmajfault += 1);
         let reclaim = &mut kernel.stat.events.reclaim;
         reclaim.pgmajfault += 1;
         reclaim.pswpin += 1;
@@ -249,7 +250,7 @@ impl AccessState {
         self.regions[region].touch(mapper, page);
         self.regions[region].items().iter().for_each(|&item| kernel.stat.pages.add(node, item, 1));
         if synchronous {
-            kernel.spend(caller.cpu, self.device(false).transfer(1));
+            kernel.read_by_cpu(caller.cpu, &[pfn], self.device(false).transfer(1));
         }
         if synchronous || write {
             self.free_slot(kernel, slot);
@@ -264,6 +265,7 @@ impl AccessState {
             return Ok(Touched::Done);
         }
         let done = self.device(false).submit(kernel.clock(caller.cpu), IoClass::Sync, SWAP + u64::from(slot), 1);
+        kernel.wait_for_read(pfn);
         Ok(Touched::Wait(done))
     }
 }

@@ -48,7 +48,8 @@ impl Reclaim {
         let node = frames.zone(page) / crate::frame::ZONES;
         let by_type = |anon, of_file| if file { of_file } else { anon };
         stat.pages.add(node, by_type(NodeItem::RefaultAnon, NodeItem::RefaultFile), pages as i64);
-        self.note(self.cgroup_of(number), |events| events.refaults[usize::from(file)] += pages);
+        let (cgroup, kind) = (self.cgroup_of(number), usize::from(file));
+        self.note(cgroup, |events| events.refaults[kind] += pages);
         let shown = self.lru.shown(evicted_from);
         let from = |list| shown.pages(list);
         let distance =
@@ -69,13 +70,15 @@ impl Reclaim {
         frames.set_flag(page, Flag::Active, true);
         self.lru.age(number, pages);
         stat.pages.add(node, by_type(NodeItem::ActivateAnon, NodeItem::ActivateFile), pages as i64);
-        self.lru.vec_mut(number).activated[usize::from(file)] += pages;
+        self.note(cgroup, |events| events.activates[kind] += pages);
+        self.lru.vec_mut(number).activated[kind] += pages;
         if workingset {
             frames.set_flag(page, Flag::Workingset, true);
             // From 6.2 on a page that had to be read costs as much as a batch.
             let cost = if self.rules.cost_of_rotations { pages * crate::mm::vmscan::BATCH } else { pages };
             self.lru.note_cost(number, file, cost);
             stat.pages.add(node, by_type(NodeItem::RestoreAnon, NodeItem::RestoreFile), pages as i64);
+            self.note(cgroup, |events| events.restores[kind] += pages);
         }
     }
 }

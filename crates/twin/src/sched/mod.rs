@@ -9,9 +9,11 @@
 mod balance;
 mod fair;
 pub(crate) mod imbalance;
+mod psi;
 
 pub(crate) use balance::{BalanceRules, BalanceTask, Balancer, Hooks, Level, Locality, NodeMove};
 pub(crate) use fair::FairRules;
+pub(crate) use psi::{Psi, TaskState, Totals};
 
 use crate::hw::Machine;
 use crate::time::Ps;

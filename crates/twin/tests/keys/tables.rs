@@ -10,6 +10,7 @@ kernel.hz | numa-6.1 | 100
 kernel.nr_cpus | numa-6.1 | 4 | refused 8 possible CPUs
 kernel.cgroup | limit-6.1 | v1
 kernel.compaction | huge-6.1 | false | refused has compaction
+kernel.psi | limit-6.1 | false
 kernel.thp | huge-6.1 | never
 kernel.thp_defrag | huge-6.1 | always
 kernel.page_alloc.pageset | counters-6.1 | batch-times-six

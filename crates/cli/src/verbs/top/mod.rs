@@ -118,6 +118,9 @@ fn sample(top: &mut Top, live: &mut Live, model: &mut Model) {
     let at = top.sample(live);
     model.sampled(live.close(at));
     model.about.no_events = top.no_events().map(str::to_string);
+    if model.containers != *top.containers() {
+        model.containers.clone_from(top.containers());
+    }
     if model.frozen.is_none() {
         details(live, model);
     }

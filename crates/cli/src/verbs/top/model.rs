@@ -1,6 +1,7 @@
 //! What `top` shows: plain data. Samples and keys change it (`update`), `view` draws it.
 
 use mmtwin_analysis::live::{Cgroup, Process, Snapshot};
+use mmtwin_event::container::{Containers, id_of};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,6 +16,8 @@ pub struct Model {
     pub about: About,
     /// The interval that is shown.
     pub snapshot: Snapshot,
+    /// Names of containers.
+    pub containers: Containers,
     /// Pressure over time, the newest last.
     pub strip: VecDeque<Point>,
     /// What came while the screen is frozen; `None`: it is not.
@@ -162,7 +165,8 @@ impl Model {
 
     /// Cgroups that fit the filter, sorted.
     pub fn cgroups(&self) -> Vec<&Cgroup> {
-        let mut rows: Vec<&Cgroup> = self.snapshot.cgroups.iter().filter(|row| self.fits(&[&row.key])).collect();
+        let mut rows: Vec<&Cgroup> =
+            self.snapshot.cgroups.iter().filter(|row| self.fits(&[&row.key, &self.name(&row.key)])).collect();
         let values = |row: &Cgroup| match self.sort {
             Sort::Waited => [row.some, row.waited, row.hits, row.refaults, row.usage.map(|bytes| bytes as f64)],
             Sort::Faults => [row.refaults, row.some, None, None, None],
@@ -175,8 +179,10 @@ impl Model {
 
     /// Processes that fit the filter, sorted.
     pub fn processes(&self) -> Vec<&Process> {
-        let fits =
-            |row: &&Process| self.fits(&[&row.comm, &row.pid.to_string(), row.cgroup.as_deref().unwrap_or_default()]);
+        let fits = |row: &&Process| {
+            let cgroup = row.cgroup.as_deref().unwrap_or_default();
+            self.fits(&[&row.comm, &row.pid.to_string(), cgroup, &self.name(cgroup)])
+        };
         let mut rows: Vec<&Process> = self.snapshot.processes.iter().filter(fits).collect();
         let values = |row: &Process| match self.sort {
             Sort::Waited => [row.share, row.io, row.major_faults, row.resident.map(|bytes| bytes as f64), None],
@@ -206,6 +212,11 @@ impl Model {
     pub fn position(&self, of: Focus, mut keys: impl Iterator<Item = impl ToString>) -> usize {
         let chosen = self.chosen[of as usize].as_ref();
         chosen.and_then(|chosen| keys.position(|key| key.to_string() == *chosen)).unwrap_or(0)
+    }
+
+    /// A cgroup for people: the name of a container, else the path.
+    pub fn name(&self, cgroup: &str) -> String {
+        if id_of(cgroup).is_some() { self.containers.short(cgroup) } else { cgroup.into() }
     }
 
     fn fits(&self, names: &[&str]) -> bool {

@@ -73,7 +73,7 @@ pub fn cgroups(model: &Model, rows: &[&Cgroup], canvas: &mut Canvas<'_>, area: R
     let row = |i: usize| {
         let row = rows[i];
         let cells = vec![
-            row.key.clone(),
+            model.name(&row.key),
             text::percent(row.some),
             text::percent(row.full),
             text::percent(row.waited),
@@ -121,7 +121,7 @@ pub fn processes(model: &Model, rows: &[&Process], canvas: &mut Canvas<'_>, area
         }
         cells.extend([text::rate(row.major_faults), text::percent(row.io), text::bytes(row.resident)]);
         if wide {
-            cells.push(row.cgroup.clone().unwrap_or("-".into()));
+            cells.push(row.cgroup.as_deref().map_or("-".into(), |cgroup| model.name(cgroup)));
         }
         (cells, Tone::of(row.share))
     };

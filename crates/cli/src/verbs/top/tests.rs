@@ -4,6 +4,7 @@ use super::model::{About, Focus, Model, POINTS, Sort};
 use super::update::{Action, update};
 use super::view::{Canvas, view};
 use mmtwin_analysis::live::{Cgroup, Node, Pressure, Process, Snapshot, System, WaitReason, Waited};
+use mmtwin_event::container::Container;
 use mmtwin_host::top::Opened;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -221,6 +222,17 @@ fn a_long_table_scrolls_with_the_chosen_row() {
     assert_eq!(model.chosen[0].as_deref(), Some("/c00"));
     model.snapshot.cgroups.clear();
     assert_eq!(press(&mut model, KeyCode::Enter), Action::Draw, "nothing to open");
+}
+
+#[test]
+fn a_container_has_its_name_where_that_is_known() {
+    let (mut model, id) = (model(), "0123456789abcdef".repeat(4));
+    model.snapshot.cgroups = vec![Cgroup { key: format!("/docker/{id}"), ..Cgroup::default() }];
+    assert!(lines(&model, 80, 24).iter().any(|line| line.starts_with("docker:0123456789ab")));
+    model.containers.0.insert(id, Container { name: "web-1".into(), pod: None });
+    assert!(lines(&model, 80, 24).iter().any(|line| line.starts_with("docker:web-1 ")));
+    model.filter = "WEB-".into();
+    assert_eq!(model.cgroups().len(), 1);
 }
 
 #[test]

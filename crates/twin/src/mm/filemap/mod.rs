@@ -97,6 +97,7 @@ impl AccessState {
             }
         }
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
+            kernel.wait_for_read(pfn);
             return Ok(Touched::Wait(until));
         }
         kernel.spend(caller.cpu, self.costs.file_call);
@@ -126,6 +127,7 @@ impl AccessState {
             }
         };
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
+            kernel.wait_for_read(pfn);
             return Ok(Touched::Wait(until));
         }
         kernel.spend(caller.cpu, self.costs.file_write);
@@ -170,6 +172,7 @@ impl AccessState {
             }
             _ => {
                 kernel.stat.events.reclaim.pgmajfault += 1;
+                kernel.reclaim.note(caller.cgroup, |events| events.pgmajfault += 1);
                 reads = true;
                 kernel.stat.events.faults += u64::from(retries == Retries::Reads);
                 let all = if sequential && reader.ra.is_next(page) {
@@ -192,6 +195,7 @@ impl AccessState {
             // The fault that reads has been counted already; others find the page locked.
             let again = retries == Retries::Waits || retries == Retries::Reads && !reads;
             kernel.stat.events.faults += u64::from(again);
+            kernel.wait_for_read(pfn);
             return Ok(Touched::Wait(until));
         }
         kernel.stat.events.faults += 1;
@@ -306,7 +310,7 @@ impl AccessState {
         kernel.stat.events.reclaim.pgpgin += 4 * count;
         kernel.spend(cpu, self.costs.file_request);
         if self.disk.synchronous {
-            kernel.spend(cpu, self.disk.transfer(count));
+            kernel.read_by_cpu(cpu, pages, self.disk.transfer(count));
             return pages.clear();
         }
         let place = kernel.alloc.frames.content(pages[0]).into();

@@ -15,6 +15,7 @@ use crate::frame::{Frames, Pfn, ZoneKind};
 use crate::hw::{Machine, MachineError, PageCosts};
 use crate::mm::compaction::Compaction;
 use crate::mm::memcg::Cgroup;
+use crate::mm::stall::Stall;
 use crate::mm::vmscan::{Reclaim, Rules as ReclaimRules};
 use crate::mm::writeback;
 use crate::mm::writeback::Writeback;
@@ -88,6 +89,8 @@ pub struct Kernel {
     /// this request clears it; after the step it tells the engine whether the task has its memory. All mechanisms
     /// allocate with copies of the `Caller`, so it cannot be a field of that.
     pub(crate) awaited: Option<Request>,
+    /// Waits of the running task, until the engine takes them.
+    pub(crate) stall: Stall,
     pub(crate) costs: PageCosts,
     pub(crate) refresh: Refresh,
     pub(crate) siblings: Vec<Vec<u32>>,
@@ -150,6 +153,7 @@ impl Kernel {
             writeback: Writeback::new(writeback::Rules::DEFAULT, cpus),
             compaction,
             awaited: None,
+            stall: Stall::default(),
             refresh,
             siblings,
             times: [&costs.alone, &costs.shared_core].map(|of| Times::of(&costs, of)),

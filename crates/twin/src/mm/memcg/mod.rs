@@ -45,10 +45,17 @@ pub(crate) struct Events {
     pub oom_kill: u64,
     pub swap_max: u64,
     pub swap_fail: u64,
-    /// Pages of it scanned and reclaimed by whomever, and refaults of anonymous memory and files (`memory.stat`).
-    pub scanned: u64,
-    pub reclaimed: u64,
+    /// Charges that a limit stopped at first (`memory.failcnt` of version 1): a batch, or what was asked for.
+    pub failcnt: u64,
+    /// Pages of it scanned and reclaimed, by kswapds and by tasks (`memory.stat`).
+    pub scanned: [u64; 2],
+    pub reclaimed: [u64; 2],
+    /// Of anonymous memory and files: refaults, those that activated the page, and those of pages of the working set.
     pub refaults: PerType,
+    pub activates: PerType,
+    pub restores: PerType,
+    /// Faults of its tasks that needed a disk.
+    pub pgmajfault: u64,
 }
 
 /// A cgroup with what it has.
@@ -62,7 +69,11 @@ pub(crate) struct Group {
     pub protected: [u64; 2],
     /// Pages scanned for it since a worker was woken for that (`struct vmpressure`).
     pub pressure: u64,
+    /// Most pages that it has had in memory (`watermark`).
+    pub peak: u64,
     pub events: Events,
+    /// The same of the cgroup itself (`memory.events.local`).
+    pub local: Events,
 }
 
 /// Stock of a CPU: charged pages that are not used yet.
@@ -83,7 +94,15 @@ impl Reclaim {
         let many = pages.max(CHARGE);
         let charged = match self.over_limit(cgroup, many) {
             None => many,
-            Some(_) => self.over_limit(cgroup, pages).map_or(Ok(pages), Err)?,
+            Some(full) => {
+                self.groups[full].events.failcnt += 1;
+                let full = (many > pages).then(|| self.over_limit(cgroup, pages)).unwrap_or(Some(full));
+                if let Some(full) = full {
+                    self.groups[full].events.failcnt += u64::from(many > pages);
+                    return Err(full);
+                }
+                pages
+            }
         };
         self.charge(cgroup, charged as i64);
         if charged > pages {
@@ -133,8 +152,10 @@ impl Reclaim {
     pub(crate) fn charge(&mut self, cgroup: usize, pages: i64) {
         let mut at = cgroup;
         while at != 0 {
-            self.groups[at].usage = self.groups[at].usage.saturating_add_signed(pages);
-            at = self.groups[at].config.parent;
+            let group = &mut self.groups[at];
+            group.usage = group.usage.saturating_add_signed(pages);
+            group.peak = group.peak.max(group.usage);
+            at = group.config.parent;
         }
     }
 
@@ -170,6 +191,7 @@ impl Reclaim {
     #[inline]
     pub(crate) fn note(&mut self, cgroup: usize, what: impl Fn(&mut Events)) {
         let mut at = cgroup;
+        what(&mut self.groups[at].local);
         while at != 0 {
             what(&mut self.groups[at].events);
             at = self.groups[at].config.parent;

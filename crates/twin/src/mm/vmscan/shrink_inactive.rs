@@ -68,7 +68,8 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
         events.pgscan_anon += scanned
     }
     let cgroup = ctx.kernel.reclaim.cgroup_of(number);
-    ctx.kernel.reclaim.note(cgroup, |events| events.scanned += scanned);
+    let by = usize::from(!control.is_kswapd());
+    ctx.kernel.reclaim.note(cgroup, |events| events.scanned[by] += scanned);
     ctx.spend(ctx.memory.costs.batch + ctx.memory.costs.scan_page * looked);
     if taken == 0 {
         return 0;
@@ -107,7 +108,7 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
         events.pgsteal_anon += stat.reclaimed
     }
     let reclaim = &mut ctx.kernel.reclaim;
-    reclaim.note(cgroup, |events| events.reclaimed += stat.reclaimed);
+    reclaim.note(cgroup, |events| events.reclaimed[by] += stat.reclaimed);
     let cost = match reclaim.rules.cost_of_rotations {
         true => stat.pageout * super::BATCH + (scanned - stat.reclaimed),
         false => stat.pageout,

@@ -71,6 +71,7 @@ impl Kernel {
         let again = pause.of_task == 0;
         let dirtied = if again { writer.dirtied } else { 0 };
         *writer = TaskDirty { dirtied, nr_dirtied_pause: pause.pages, dirty_paused_when: until, again };
+        self.wait_for_writeback();
         Some(until * jiffy)
     }
 
