@@ -21,7 +21,7 @@ const WATCHED: [&str; 3] = ["vmstat", "numastat", "numa_maps"];
 /// True for a counter that is kept over time. Of a cgroup, which has hundreds, those of a strip of time.
 fn is_watched(source: &str, name: &str) -> bool {
     const USAGE: &[&str] = &["memory.current", "memory.max", "memory.usage_in_bytes", "memory.limit_in_bytes"];
-    const HITS: &[&str] = &["memory.events.max", "memory.failcnt", "memory.pressure.some_total"];
+    const HITS: &[&str] = &["memory.events.max", "memory.failcnt", "memory.pressure.some_total", "memory.stat.pgsteal"];
     match source {
         "psi" => name.ends_with("_total"),
         "cgroup" => USAGE.contains(&name) || HITS.contains(&name) || name.starts_with("memory.stat.workingset_refault"),
@@ -182,8 +182,8 @@ impl Counters {
     }
 
     /// A counter over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and the last row. Those of
-    /// `vmstat`, `numastat` and `numa_maps`, totals of `psi`, and usage, limit, hits of it, memory pressure and refaults of
-    /// `cgroup`; of others nothing.
+    /// `vmstat`, `numastat` and `numa_maps`, totals of `psi`, and usage, limit, hits of it, memory pressure, reclaimed pages and
+    /// refaults of `cgroup`; of others nothing.
     pub fn series(&self, source: &str, key: &str, name: &str) -> Vec<(u64, Option<u64>)> {
         let Some(s) = self.sampled(source, key) else { return Vec::new() };
         let Some(i) = s.position(name) else { return Vec::new() };

@@ -17,6 +17,7 @@ use crate::reclaim::{self, Reclaim};
 use crate::recorded::Recorded;
 use crate::slab::Slab;
 use crate::stacks::Stacks;
+use crate::subject::Subject;
 use crate::tasks::Tasks;
 use crate::thp::Thp;
 use crate::throttle::Throttle;
@@ -97,9 +98,10 @@ impl Analysis {
         first.recorded.saw(ev.kind);
         first.span.hold(ev.ts);
         first.stacks.event(ev, first.tasks);
-        match is_of_second(ev.kind) {
-            false => first.subject(ev),
-            true => second.subject(ev, first.tasks),
+        let subject = Subject::of(ev.kind);
+        match subject.is_of_second() {
+            false => first.subject(subject, ev),
+            true => second.subject(subject, ev, first.tasks),
         }
     }
 
@@ -122,93 +124,6 @@ impl Analysis {
     }
 }
 
-/// True if the subject of a kind is in the second half.
-#[inline(always)]
-fn is_of_second(kind: Kind) -> bool {
-    use Kind::*;
-    matches!(
-        kind,
-        MmShrinkSlabStart
-            | MmShrinkSlabEnd
-            | MmCompactionIsolateMigratepages
-            | MmCompactionIsolateFreepages
-            | MmCompactionFastIsolateFreepages
-            | MmCompactionMigratepages
-            | MmCompactionBegin
-            | MmCompactionEnd
-            | MmCompactionTryToCompactPages
-            | MmCompactionFinished
-            | MmCompactionSuitable
-            | MmCompactionDeferred
-            | MmCompactionDeferCompaction
-            | MmCompactionDeferReset
-            | MmCompactionKcompactdSleep
-            | MmCompactionWakeupKcompactd
-            | MmCompactionKcompactdWake
-            | CompactRetry
-            | AllocVmapArea
-            | PurgeVmapAreaLazy
-            | FreeVmapAreaNoflush
-            | MmPageAlloc
-            | MmPageFree
-            | MmPageFreeBatched
-            | MmPageAllocZoneLocked
-            | MmPagePcpuDrain
-            | MmPageAllocExtfrag
-            | MmFilemapAddToPageCache
-            | MmFilemapDeleteFromPageCache
-            | MmCollapseHugePage
-            | MmCollapseHugePageIsolate
-            | MmKhugepagedScanPmd
-            | MmKhugepagedCollapseFile
-            | MmKhugepagedScanFile
-    )
-}
-
-/// True if an event of a kind enters its task in the list.
-fn names_its_task(kind: Kind) -> bool {
-    use Kind::*;
-    match kind {
-        AllocVmapArea
-        | PurgeVmapAreaLazy
-        | FreeVmapAreaNoflush
-        | MmPageAlloc
-        | MmPageFree
-        | MmPageFreeBatched
-        | MmPageAllocZoneLocked
-        | MmPagePcpuDrain
-        | MmPageAllocExtfrag
-        | MmFilemapAddToPageCache
-        | MmFilemapDeleteFromPageCache
-        | MmCollapseHugePage
-        | MmCollapseHugePageIsolate
-        | MmKhugepagedScanPmd
-        | MmKhugepagedCollapseFile
-        | MmKhugepagedScanFile => false,
-        MmVmscanLruIsolate
-        | MmVmscanLruShrinkInactive
-        | MmVmscanMemcgIsolate
-        | MmVmscanLruShrinkActive
-        | MmVmscanWriteFolio
-        | MmVmscanReclaimPages
-        | MmVmscanKswapdWake
-        | MmVmscanKswapdSleep
-        | MmVmscanWakeupKswapd
-        | MmVmscanThrottled
-        | BalanceDirtyPages
-        | WritebackCongestionWait
-        | WritebackWaitIffCongested
-        | MmMigratePages
-        | MmNumaMigrateRatelimit
-        | SchedMoveNuma
-        | SchedStickNuma
-        | SchedSwapNuma
-        | SchedSkipVmaNuma
-        | UpdateNumaActiveNodesMask => true,
-        kind => is_of_second(kind) || reclaim::begins(kind).is_some() || reclaim::ends(kind),
-    }
-}
-
 /// True if an event of a kind changes for whom its task reclaims.
 fn moves_its_task(kind: Kind) -> bool {
     let kswapd = matches!(kind, Kind::MmVmscanKswapdWake | Kind::MmVmscanKswapdSleep);
@@ -217,51 +132,31 @@ fn moves_its_task(kind: Kind) -> bool {
 
 impl First<'_> {
     #[inline(always)]
-    fn subject(&mut self, ev: &Event<'_>) {
-        use Kind::*;
-        match ev.kind {
-            // The two most frequent events, each decoded once.
-            MmVmscanLruIsolate => {
+    fn subject(&mut self, subject: Subject, ev: &Event<'_>) {
+        match subject {
+            Subject::Isolate => {
                 let (e, task) = (ev.typed(), self.tasks.of(ev));
                 self.reclaim.isolate(&e, task);
                 self.invariants.isolate(ev.ts, &e, task.context);
             }
-            MmVmscanLruShrinkInactive => {
+            Subject::ShrinkInactive => {
                 let (e, task) = (ev.typed(), self.tasks.of(ev));
                 self.reclaim.shrink_inactive(ev.ts, &e, task);
                 self.invariants.shrink_inactive(ev.ts, &e, task.context);
             }
-            MmVmscanMemcgIsolate
-            | MmVmscanLruShrinkActive
-            | MmVmscanWriteFolio
-            | MmVmscanReclaimPages
-            | MmVmscanDirectReclaimBegin
-            | MmVmscanDirectReclaimEnd
-            | MmVmscanMemcgReclaimBegin
-            | MmVmscanMemcgReclaimEnd
-            | MmVmscanMemcgSoftlimitReclaimBegin
-            | MmVmscanMemcgSoftlimitReclaimEnd
-            | MmVmscanNodeReclaimBegin
-            | MmVmscanNodeReclaimEnd
-            | MmVmscanKswapdWake
-            | MmVmscanKswapdSleep
-            | MmVmscanWakeupKswapd => {
+            Subject::Reclaim => {
                 self.reclaim.event(ev, self.tasks.of(ev), self.losses);
                 self.invariants.event(ev);
             }
-            MmVmscanThrottled | BalanceDirtyPages => self.throttle.event(ev, self.tasks.of(ev)),
-            WritebackCongestionWait | WritebackWaitIffCongested => self.congestion.event(ev, self.tasks.of(ev)),
-            MmMigratePages => {
+            Subject::Throttle => self.throttle.event(ev, self.tasks.of(ev)),
+            Subject::Congestion => self.congestion.event(ev, self.tasks.of(ev)),
+            Subject::Migrate => {
                 self.numa.event(ev, self.tasks.of(ev));
                 self.invariants.event(ev);
             }
-            MmNumaMigrateRatelimit
-            | SchedMoveNuma
-            | SchedStickNuma
-            | SchedSwapNuma
-            | SchedSkipVmaNuma
-            | UpdateNumaActiveNodesMask => self.numa.event(ev, self.tasks.of(ev)),
-            MarkVictim | FinishTaskReaping | SkipTaskReaping | ReclaimRetryZone => self.oom.event(ev),
+            Subject::Numa => self.numa.event(ev, self.tasks.of(ev)),
+            Subject::Oom => self.oom.event(ev),
+            Subject::Count if ev.kind == Kind::Other => self.recorded.untyped(ev.name),
             _ => {}
         }
     }
@@ -269,25 +164,15 @@ impl First<'_> {
 
 impl Second<'_> {
     #[inline(always)]
-    fn subject(&mut self, ev: &Event<'_>, tasks: &mut Tasks) {
-        use Kind::*;
-        match ev.kind {
-            MmShrinkSlabStart | MmShrinkSlabEnd => self.slab.event(ev, tasks.of(ev)),
-            AllocVmapArea | PurgeVmapAreaLazy | FreeVmapAreaNoflush => self.vmalloc.event(ev),
-            MmPageAlloc
-            | MmPageFree
-            | MmPageFreeBatched
-            | MmPageAllocZoneLocked
-            | MmPagePcpuDrain
-            | MmPageAllocExtfrag => self.alloc.event(ev),
-            MmFilemapAddToPageCache | MmFilemapDeleteFromPageCache => self.filemap.event(ev),
-            MmCollapseHugePage
-            | MmCollapseHugePageIsolate
-            | MmKhugepagedScanPmd
-            | MmKhugepagedCollapseFile
-            | MmKhugepagedScanFile => self.thp.event(ev),
-            // All others of this half.
-            _ => self.compaction.event(ev, tasks.of(ev)),
+    fn subject(&mut self, subject: Subject, ev: &Event<'_>, tasks: &mut Tasks) {
+        match subject {
+            Subject::Slab => self.slab.event(ev, tasks.of(ev)),
+            Subject::Compaction => self.compaction.event(ev, tasks.of(ev)),
+            Subject::Vmalloc => self.vmalloc.event(ev),
+            Subject::Alloc => self.alloc.event(ev),
+            Subject::Filemap => self.filemap.event(ev),
+            Subject::Thp => self.thp.event(ev),
+            _ => {}
         }
     }
 }
@@ -295,7 +180,8 @@ impl Second<'_> {
 impl Half for First<'_> {
     fn share(&self, kind: Kind) -> Share {
         let stacks = matches!(kind, Kind::MmCompactionBegin | Kind::MmCompactionEnd) && self.stacks.are_recorded();
-        match (!is_of_second(kind) || stacks, names_its_task(kind)) {
+        let subject = Subject::of(kind);
+        match (!subject.is_of_second() || stacks, subject.names_its_task()) {
             (true, _) => Share::Events,
             (false, true) => Share::Task,
             (false, false) => Share::Nothing,
@@ -303,7 +189,8 @@ impl Half for First<'_> {
     }
 
     fn event(&mut self, ev: &Event<'_>) {
-        if is_of_second(ev.kind) {
+        let subject = Subject::of(ev.kind);
+        if subject.is_of_second() {
             self.stacks.event(ev, self.tasks);
             self.tasks.of(ev);
             return;
@@ -311,7 +198,7 @@ impl Half for First<'_> {
         self.recorded.saw(ev.kind);
         self.span.hold(ev.ts);
         self.stacks.event(ev, self.tasks);
-        self.subject(ev);
+        self.subject(subject, ev);
     }
 
     fn ran(&mut self, cpu: u32, pid: i32) -> bool {
@@ -325,7 +212,8 @@ impl Half for First<'_> {
 
 impl Half for Apart<'_> {
     fn share(&self, kind: Kind) -> Share {
-        match (is_of_second(kind) || moves_its_task(kind), names_its_task(kind)) {
+        let subject = Subject::of(kind);
+        match (subject.is_of_second() || moves_its_task(kind), subject.names_its_task()) {
             (true, _) => Share::Events,
             (false, true) => Share::Task,
             (false, false) => Share::Nothing,
@@ -334,10 +222,11 @@ impl Half for Apart<'_> {
 
     fn event(&mut self, ev: &Event<'_>) {
         let Copies { recorded, span, tasks } = &mut *self.copies;
-        if is_of_second(ev.kind) {
+        let subject = Subject::of(ev.kind);
+        if subject.is_of_second() {
             recorded.saw(ev.kind);
             span.hold(ev.ts);
-            self.subjects.subject(ev, tasks);
+            self.subjects.subject(subject, ev, tasks);
         } else {
             reclaim::follow(ev, tasks.of(ev));
         }

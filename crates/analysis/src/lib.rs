@@ -26,6 +26,7 @@ pub mod recorded;
 pub mod series;
 pub mod slab;
 pub mod stacks;
+mod subject;
 pub mod tasks;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -3,17 +3,24 @@
 //! What depends on any other event is not known, and is never reported as 0.
 
 use mmtwin_event::{Kind, Source};
+use std::collections::BTreeMap;
+
+/// Beginnings of names of events that findings are made of.
+const OURS: [&str; 2] = ["mm_vmscan_", "mm_compaction_"];
+/// Names of such events kept that have no type; a kernel renames a few at a time.
+const MOST_UNTYPED: usize = 16;
 
 /// Counts of events by kind, and what was enabled.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     seen: [u64; Kind::COUNT],
     enabled: [bool; Kind::COUNT],
+    untyped: BTreeMap<String, u64>,
 }
 
 impl Default for Recorded {
     fn default() -> Recorded {
-        Recorded { seen: [0; Kind::COUNT], enabled: [false; Kind::COUNT] }
+        Recorded { seen: [0; Kind::COUNT], enabled: [false; Kind::COUNT], untyped: BTreeMap::new() }
     }
 }
 
@@ -35,6 +42,23 @@ impl Recorded {
     #[inline]
     pub fn saw(&mut self, kind: Kind) {
         self.seen[kind as usize] += 1;
+    }
+
+    /// Takes the name of an event without a type: of another kernel than the vocabulary knows.
+    pub(crate) fn untyped(&mut self, name: &str) {
+        if !OURS.iter().any(|ours| name.starts_with(ours)) {
+            return;
+        }
+        if let Some(count) = self.untyped.get_mut(name) {
+            *count += 1;
+        } else if self.untyped.len() < MOST_UNTYPED {
+            self.untyped.insert(name.into(), 1);
+        }
+    }
+
+    /// Events of reclaim and compaction that could not be read, by name: findings lack them.
+    pub fn not_understood(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.untyped.iter().map(|(name, count)| (name.as_str(), *count))
     }
 
     /// Adds the events that another one counted.
@@ -76,6 +100,16 @@ impl Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn renamed_events_of_reclaim_are_named() {
+        let mut recorded = Recorded::default();
+        let names = ["mm_vmscan_shrink_begin", "sched_switch", "mm_vmscan_shrink_begin"];
+        names.iter().for_each(|name| recorded.untyped(name));
+        assert_eq!(recorded.not_understood().collect::<Vec<_>>(), [("mm_vmscan_shrink_begin", 2)]);
+        (0..99).for_each(|i| recorded.untyped(&format!("mm_vmscan_{i}")));
+        assert_eq!(recorded.not_understood().count(), MOST_UNTYPED);
+    }
 
     #[test]
     fn enabled_or_seen_is_recorded() {

@@ -175,9 +175,10 @@ struct Thread {
     newest: u32,
 }
 
-/// The daemons that reclaim and compact in the background.
+/// The daemons that reclaim and compact in the background; khugepaged does so to allocate a huge page that nobody waits
+/// for.
 pub(crate) fn is_kernel_daemon(task: &Task) -> bool {
-    task.kswapd || task.comm().starts_with(b"kcompactd")
+    task.kswapd || task.comm().starts_with(b"kcompactd") || task.comm() == b"khugepaged"
 }
 
 /// All tasks of a stream, in the order in which they appeared.

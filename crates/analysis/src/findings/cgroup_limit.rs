@@ -1,7 +1,8 @@
 //! A cgroup at its limit: its allocations stall to reclaim the pages of the cgroup.
 
 use super::cgroup::{Cgroup, at_its_limit};
-use super::refaults::{Cause, Refaults};
+use super::read_back::ReadBack;
+use super::refaults::{Cause, NO_WAIT, Refaults};
 use super::words::{count, percent, share, time};
 use super::{Cost, Finding, HARMLESS, Pressure, elapsed, grade};
 use crate::Analysis;
@@ -26,6 +27,9 @@ const STREAM_EFFICIENCY: f64 = 90.0;
 /// Percent of scanned pages freed below which reclaim has work with pages that pass through: most that it looks at are
 /// dirty, or busy, and to scan them again is what those who are charged wait for.
 const MIN_STREAM_EFFICIENCY: f64 = 50.0;
+/// Of the time of the events the samples must cover so much, to say that nothing of what was evicted came back: a part of
+/// a recording may begin or end between two samples.
+const MIN_COVERED: f64 = 0.8;
 /// Refaults as percent of pages freed where nothing is read again.
 const FEW_REFAULTS: f64 = 10.0;
 /// The same where nobody waited for what came back: from here on every second page was evicted too early.
@@ -86,10 +90,12 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let fix = hit
         .filter(|_| !streams)
         .and_then(|hit| Some(format!("to try a larger limit: {}", hit.try_limit(hit.limit()?.saturating_mul(2)))));
-    let next = hit.is_none().then(|| match of_tasks {
-        Some(_) => "its counters tell its limit and pressure: `mmtwin record` has them".into(),
-        None => "record with --cgroup to know which, with its limit and pressure".into(),
-    });
+    let next = match of_tasks {
+        _ if hit.is_some() => None,
+        Some(path) if a.counters.has_change("cgroup", path) => None,
+        Some(_) => Some("its counters tell its limit and pressure: `mmtwin record` has them".into()),
+        None => Some("record with --cgroup to know which, with its limit and pressure".into()),
+    };
     Some(Finding {
         key: "cgroup_limit",
         severity: match streams && part < STREAM_PERCENT {
@@ -120,9 +126,14 @@ fn most_hits_of_tasks(a: &Analysis) -> Option<&str> {
 }
 
 /// True if what reclaim evicts was used once: it frees all it scans, and nothing of it comes back, or too little for a
-/// cause and nobody waited for it. Pages that were evicted before the recording come back too.
+/// cause and nobody waited for it. Pages that were evicted before the recording come back too. Counters of another time
+/// than that of the events say nothing of them.
 fn passes_through(a: &Analysis, scanned: u64, freed: u64, hit: Option<Cgroup>) -> bool {
-    let refaults = a.counters.vmstat_sum(super::refaults::REFAULTS);
+    let covered = match (a.counters.seconds("vmstat", ""), a.span.length()) {
+        (Some(sampled), Some(span)) => sampled * 1e9 >= span as f64 * MIN_COVERED,
+        _ => true,
+    };
+    let refaults = a.counters.vmstat_sum(super::refaults::REFAULTS).filter(|_| covered);
     let come_back = refaults.and_then(|n| share(n as f64, freed as f64));
     let few = come_back.is_some_and(|p| p < FEW_REFAULTS);
     let little = come_back.is_some_and(|p| p < SOME_REFAULTS) && !waited_beside(a, hit);
@@ -131,8 +142,8 @@ fn passes_through(a: &Analysis, scanned: u64, freed: u64, hit: Option<Cgroup>) -
 
 /// True if tasks waited for memory outside of reclaim too.
 fn waited_beside(a: &Analysis, hit: Option<Cgroup>) -> bool {
-    let pressure = Pressure::of(a, hit.map(|hit| hit.key)).and_then(|pressure| pressure.memory_some);
-    pressure.is_some_and(|some| some - super::refaults::in_reclaim(a) >= super::refaults::NO_WAIT)
+    let pressure = Pressure::of(a, hit.map(|hit| hit.key));
+    ReadBack::of(a, pressure.as_ref(), 0).waited >= Some(NO_WAIT)
 }
 
 #[cfg(test)]
@@ -193,6 +204,21 @@ mod tests {
     #[test]
     fn few_reclaims_that_free_much_are_enough() {
         assert!(check(&reclaims_of(13, 512).analysis).unwrap().sentence.starts_with("a cgroup hit its limit 13 times"));
+    }
+
+    #[test]
+    fn counters_of_a_shorter_time_do_not_tell_what_came_back() {
+        for (every, streams) in [(40_000_000, true), (300_000_000, false)] {
+            let mut r = Recording::default();
+            for i in 0..200 {
+                r.event(Kind::MmVmscanMemcgReclaimBegin, i * every, &[("order", 0)]);
+                let fields = [("nr_scanned", 32), ("nr_reclaimed", 32), ("flags", 10)];
+                r.event(Kind::MmVmscanLruShrinkInactive, i * every + 10, &fields);
+                r.event(Kind::MmVmscanMemcgReclaimEnd, i * every + 500_000, &[("nr_reclaimed", 32)]);
+            }
+            r.vmstat(&[("workingset_refault_file", 0, 5), ("pgsteal_file", 0, 6_400)]);
+            assert_eq!(check(&r.analysis).unwrap().detail.contains("it streams"), streams, "{every}");
+        }
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use super::cgroup::Cgroup;
 use super::words::{count, percent, size};
-use super::{Finding, Pressure, cgroup_limit, grade};
+use super::{Cost, Finding, Pressure, cgroup_limit, grade};
 use crate::Analysis;
+use crate::tasks::Context;
+use mmtwin_event::Kind;
 
 /// Percent of the limit in use, at the end or at most: its tasks may have ended before the recording. The kernel charges in
 /// batches, so a cgroup at its limit is a little below.
@@ -40,15 +42,18 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     }
     let tight = anon.map_or(0.0, |(_, part)| part);
     let detail = if tight >= TIGHT_PERCENT { "an OOM kill is near unless it can swap".into() } else { String::new() };
+    // In a part of a recording there may be too few reclaims for a finding of their own.
+    let timed = a.recorded.has(Kind::MmVmscanMemcgReclaimBegin);
     Some(Finding {
         key: "cgroup_near_limit",
         severity: grade(30, 60, tight, 0.0, 100.0),
         sentence,
         detail,
         table: "cgroups",
+        cost: timed.then(|| Cost::of_reclaimers(a, |_, process| process.waited(Context::Memcg))),
         pressure: Pressure::of(a, Some(cgroup.key)),
         fix: Some(format!("to try a larger limit: {}", cgroup.try_limit(limit.saturating_mul(2)))),
-        next: Some(format!("mmtwin record -e 'vmscan:*' --cgroup {} -- COMMAND", cgroup.key)),
+        next: (!timed).then(|| format!("mmtwin record -e 'vmscan:*' --cgroup {} -- COMMAND", cgroup.key)),
         ..Finding::default()
     })
 }
@@ -57,6 +62,24 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::findings::fixture::Recording;
+
+    #[test]
+    fn recorded_reclaim_is_its_cost() {
+        let mut r = Recording::default();
+        r.counters(
+            "cgroup",
+            "/web",
+            &[("memory.max", 100 << 20, 100 << 20), ("memory.current", 0, 100 << 20), ("memory.events.max", 3, 903)],
+        );
+        let recording = check(&r.analysis).unwrap();
+        assert_eq!((recording.cost, recording.next.is_some()), (None, true));
+        for at in [1_000_000_000, 2_000_000_000] {
+            r.event(Kind::MmVmscanMemcgReclaimBegin, at, &[("order", 0)]);
+            r.event(Kind::MmVmscanMemcgReclaimEnd, at + 200_000_000, &[("nr_reclaimed", 32)]);
+        }
+        let found = check(&r.analysis).unwrap();
+        assert_eq!((found.cost.unwrap().waited, found.next), (400_000_000, None));
+    }
 
     fn cgroup(usage: u64, hits: u64) -> Option<Finding> {
         let mut r = Recording::default();

@@ -2,7 +2,8 @@
 
 use super::words::{percent, time};
 use crate::counters::Counters;
-use crate::{Analysis, reclaim::Process, tasks::Task};
+use crate::tasks::{Task, is_kernel_daemon};
+use crate::{Analysis, reclaim::Process};
 use mmtwin_event::container::Containers;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ const NAMED: usize = 3;
 /// Time that tasks waited because of what a finding says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Nanoseconds, summed over tasks: with several tasks it may exceed the elapsed time.
+    /// Nanoseconds, summed over tasks where events tell it: with several tasks it may exceed the elapsed time.
     pub waited: u64,
     /// Who waited, longest first, at most three; empty: not recorded.
     pub by: Vec<Waiter>,
@@ -25,6 +26,31 @@ pub struct Cost {
     pub elapsed: Option<u64>,
     /// Names of containers among the cgroups.
     pub containers: Arc<Containers>,
+    /// What tells the time.
+    pub measured: Measured,
+}
+
+/// What a time waited is measured by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measured {
+    /// Begins and ends of waits, task by task.
+    #[default]
+    Events,
+    /// Pressure on memory, some: tasks that wait at once count once.
+    MemoryPressure,
+    /// Pressure on I/O, some, likewise.
+    IoPressure,
+}
+
+impl Measured {
+    /// Stable snake_case name.
+    pub fn key(self) -> &'static str {
+        match self {
+            Measured::Events => "events",
+            Measured::MemoryPressure => "memory_pressure",
+            Measured::IoPressure => "io_pressure",
+        }
+    }
 }
 
 /// A task or cgroup that waited.
@@ -53,9 +79,10 @@ impl Cost {
         Cost::by_tasks(a, waits.into_iter().filter(|(_, waited)| *waited > 0).map(with_cgroup))
     }
 
-    /// Waits of those who reclaimed, as `waited` tells for each.
+    /// Waits of those who reclaimed, as `waited` tells for each. Nobody waits for the daemons of the kernel.
     pub fn of_reclaimers(a: &Analysis, waited: impl Fn(&Task, &Process) -> u64) -> Cost {
-        let all = a.reclaimers().map(|(task, process)| (task, waited(task, process))).filter(|(_, waited)| *waited > 0);
+        let tasks = a.reclaimers().filter(|(task, _)| !is_kernel_daemon(task));
+        let all = tasks.map(|(task, process)| (task, waited(task, process))).filter(|(_, waited)| *waited > 0);
         Cost::by_tasks(a, all.map(|(task, waited)| ((task.name(), a.tasks.cgroup(task).map(str::to_string)), waited)))
     }
 
@@ -95,7 +122,7 @@ impl Cost {
         };
         let names: Vec<String> = self.by.iter().map(name).collect();
         let who = match (self.more, names.as_slice()) {
-            (_, []) => return String::new(),
+            (_, []) => return below(&self.cgroup).map_or(String::new(), |cgroup| format!("cgroup {cgroup}")),
             (0, [one]) => one.to_string(),
             (0, [first @ .., last]) => format!("{} and {last}", first.join(", ")),
             (more, names) => format!("{} and {more} more", names.join(", ")),
@@ -106,14 +133,22 @@ impl Cost {
         }
     }
 
-    /// `waited 4.1 s of 10 s (41 %): dd, tar and 2 more`.
+    /// `waited 4.1 s of 10 s (41 %): dd, tar and 2 more`, or `waited 4.1 s of 10 s (41 %) by PSI of I/O`.
     pub fn words(&self) -> String {
+        if self.waited == 0 && self.measured == Measured::Events {
+            return "nobody waited".into();
+        }
         let mut words = format!("waited {}", time(self.waited as f64));
         if let (Some(elapsed), Some(share)) = (self.elapsed, self.share()) {
             words += &format!(" of {} ({})", time(elapsed as f64), percent(share * 100.0));
             if share > 1.0 {
                 words += ", summed over tasks";
             }
+        }
+        match self.measured {
+            Measured::Events => {}
+            Measured::MemoryPressure => words += " by PSI of memory",
+            Measured::IoPressure => words += " by PSI of I/O",
         }
         match self.who() {
             who if who.is_empty() => words,

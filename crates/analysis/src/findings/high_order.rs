@@ -35,7 +35,9 @@ fn stalls(a: &Analysis) -> Option<Finding> {
         counted(n, "stall"),
     );
     let severity = grade(45, 70, of_span, MIN_OF_SPAN, 50.0);
-    let cost = Some(Cost::of(a, u64::try_from(sum).unwrap_or(u64::MAX)));
+    // Nobody waits for khugepaged, whose stalls are in the sum.
+    let by_tasks = Cost::of_reclaimers(a, |_, process| process.waited(Context::Direct)).waited;
+    let cost = Some(Cost::of(a, u64::try_from(sum).unwrap_or(u64::MAX).min(by_tasks)));
     let detail = compaction(a);
     Some(Finding {
         key: "high_order_reclaim",

@@ -26,11 +26,13 @@ mod numa_locality;
 mod oom;
 mod proactive_compaction;
 mod rank;
+mod read_back;
 mod refault;
 mod refault_cold_start;
 mod refault_streaming;
 mod refault_transition;
 pub(crate) mod refaults;
+mod scope;
 mod slab;
 mod swap_storm;
 mod thp_stalls;
@@ -41,7 +43,7 @@ pub(crate) mod words;
 mod writeback;
 
 pub use cgroup::Cgroup;
-pub use cost::{Cost, Pressure, Waiter, elapsed};
+pub use cost::{Cost, Measured, Pressure, Waiter, elapsed};
 
 use crate::Analysis;
 use rank::Rank;

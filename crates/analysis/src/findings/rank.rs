@@ -1,6 +1,6 @@
 //! Which finding comes first: what it cost decides.
 
-use super::{Finding, HARMLESS};
+use super::{Finding, HARMLESS, Measured};
 
 /// Less than this share of the elapsed time waited is noise: a run repeated differs by more.
 const NOISE: f64 = 0.005;
@@ -54,12 +54,15 @@ pub fn rank(finding: &mut Finding, rank: Rank) {
 }
 
 /// Share of the elapsed time that was waited; `None`: the recording does not tell. Pressure of the system may be that
-/// of others, so it counts only where the finding has no time of its own.
+/// of others, so it counts only where events tell no time of the finding's own; and a cost that is a part of the pressure
+/// on I/O takes its place.
 fn waited(finding: &Finding, rank: Rank) -> Option<f64> {
-    let cost = finding.cost.as_ref().and_then(|cost| cost.share());
-    let pressure = finding.pressure.as_ref().filter(|pressure| cost.is_none() || !pressure.of.is_empty());
+    let known = finding.cost.as_ref().and_then(|cost| Some((cost.share()?, cost.measured)));
+    let of_tasks = known.is_some_and(|(_, measured)| measured == Measured::Events);
+    let pressure = finding.pressure.as_ref().filter(|pressure| !of_tasks || !pressure.of.is_empty());
     let memory = pressure.and_then(|pressure| pressure.memory_some);
-    let io = pressure.and_then(|pressure| pressure.io_some).filter(|_| rank == Rank::CostAndIo);
+    let io = pressure.and_then(|pressure| pressure.io_some).filter(|_| rank == Rank::CostAndIo && known.is_none());
+    let cost = known.map(|(share, _)| share);
     [cost, memory, io].into_iter().flatten().max_by(f64::total_cmp)
 }
 
@@ -107,6 +110,18 @@ mod tests {
         assert_eq!(ranked(None, Some(("", 0.001)), 80), COSTS_NOTHING);
         assert_eq!(ranked(None, None, 80), UNKNOWN_COST);
         assert_eq!([5, 20, 100, 500, 5_000].map(|ns| ranked(Some(ns), None, 40)), [25, 40, 60, 85, 92]);
+    }
+
+    #[test]
+    fn a_part_of_the_pressure_on_io_stands_for_all_of_it() {
+        let pressure = Pressure { memory_some: Some(0.001), io_some: Some(0.9), ..Pressure::default() };
+        let cost = |waited| Cost { waited, elapsed: Some(1_000), measured: Measured::IoPressure, ..Cost::default() };
+        let ranked = |cost| {
+            let mut finding = Finding { severity: 80, cost, pressure: Some(pressure.clone()), ..Finding::default() };
+            rank(&mut finding, Rank::CostAndIo);
+            finding.severity
+        };
+        assert_eq!([Some(cost(20)), Some(cost(500)), None].map(ranked), [40, 85, 91]);
     }
 
     #[test]

@@ -16,8 +16,8 @@ const EXTREME_PERCENT: f64 = 100.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let refaults = Refaults::of(a).filter(|refaults| refaults.cause() == Cause::TooLarge)?;
-    let waits = [refaults.waited, refaults.reading];
-    let waited = waits.iter().any(|share| *share >= Some(WAITED)) || faults_swap(a, &refaults);
+    let waits = [refaults.read_back.waited, refaults.read_back.reading];
+    let waited = waits.iter().any(|share| *share >= Some(WAITED)) || faults_swap(&refaults);
     let min = if waited { MIN_PERCENT_WAITED } else { MIN_PERCENT };
     let part = share(refaults.total as f64, refaults.freed as f64).filter(|p| *p >= min)?;
     let mut sentence = format!("{} {} were refaulted", count(refaults.total), refaults.whose());
@@ -35,13 +35,15 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         format!("mmtwin record -e 'vmscan:*' -e 'filemap:*'{cgroup} -- COMMAND tells how long pages were away")
     });
     let severity = grade(45, 80, part, MIN_PERCENT, EXTREME_PERCENT);
-    let (detail, pressure) = (refaults.detail(a), refaults.pressure);
+    let cost = refaults.read_back.cost(a, refaults.pressure.as_ref());
+    let (detail, pressure) = (refaults.detail(), refaults.pressure);
     Some(Finding {
         key: "refault_thrash",
         severity,
         sentence,
         detail,
         table: "vmstat",
+        cost,
         pressure,
         fix,
         next,
@@ -51,8 +53,8 @@ pub fn check(a: &Analysis) -> Option<Finding> {
 
 /// True if tasks waited for most pages that came back: anonymous ones come in by major faults, of which read-ahead
 /// spares few.
-fn faults_swap(a: &Analysis, refaults: &Refaults) -> bool {
-    let faults = a.counters.vmstat("pgmajfault").unwrap_or(0);
+fn faults_swap(refaults: &Refaults) -> bool {
+    let faults = refaults.faults.unwrap_or(0);
     refaults.kinds.is_some_and(|(anon, _)| anon.saturating_mul(2) >= refaults.total && faults.saturating_mul(2) >= anon)
 }
 

@@ -16,7 +16,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         refaults.whose(),
         if refaults.freed == 0 { "none".into() } else { count(refaults.freed) }
     );
-    let (detail, pressure) = (refaults.detail(a), refaults.pressure);
+    let (detail, pressure) = (refaults.detail(), refaults.pressure);
     Some(Finding {
         key: "refault_cold_start",
         severity: SEVERITY,

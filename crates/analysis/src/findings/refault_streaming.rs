@@ -18,7 +18,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     if let Some((distance, capacity)) = refaults.distance.zip(refaults.capacity) {
         sentence += &format!(": {} were evicted in between, and {} fit", pages(distance), pages(capacity));
     }
-    let (detail, pressure) = (refaults.detail(a), refaults.pressure);
+    let (detail, pressure) = (refaults.detail(), refaults.pressure);
     Some(Finding {
         key: "refault_streaming",
         severity: SEVERITY,

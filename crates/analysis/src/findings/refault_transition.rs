@@ -16,7 +16,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         refaults.whose(),
         percent(refaults.late?)
     );
-    let (detail, pressure) = (refaults.detail(a), refaults.pressure);
+    let (detail, pressure) = (refaults.detail(), refaults.pressure);
     Some(Finding {
         key: "refault_transition",
         severity: SEVERITY,

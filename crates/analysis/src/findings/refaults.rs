@@ -6,17 +6,20 @@
 //! Otherwise it follows from two counters over time: if pages come back in the order in which they left, those that come
 //! back now left when as many had been evicted as have come back so far, and what was evicted since is their distance.
 
+use super::Pressure;
 use super::cgroup::{Cgroup, at_its_limit, with_most_refaults};
+use super::read_back::ReadBack;
+use super::scope::Scope;
 use super::words::{count, pages, percent, share, time};
-use super::{Pressure, elapsed};
 use crate::Analysis;
 use crate::counters::Counters;
-use crate::tasks::Context;
 
 /// The refault counters; before 5.9 one for both kinds of pages.
 pub const REFAULTS: &[&str] = &["workingset_refault_anon", "workingset_refault_file", "workingset_refault"];
 const ACTIVATED: &[&str] = &["workingset_activate_anon", "workingset_activate_file", "workingset_activate"];
 const FREED: &[&str] = &["pgsteal_anon", "pgsteal_file"];
+/// The same over time; of a cgroup it has no kinds.
+const EVICTED: &[&str] = &["pgsteal_anon", "pgsteal_file", "pgsteal"];
 /// Fewer refaults than this (40 MiB) cost little whatever their share, unless somebody was seen to wait for them.
 pub const MIN_REFAULTS: u64 = 10_000;
 const MIN_REFAULTS_WAITED: u64 = 1_000;
@@ -33,7 +36,7 @@ const FEW_RETURNS: f64 = 2.5;
 /// Waited for pages that come back, as a share of the elapsed time: below, nobody did.
 pub const NO_WAIT: f64 = 0.005;
 /// From here on somebody did, however far the pages came from.
-const WAIT: f64 = 0.05;
+pub const WAIT: f64 = 0.05;
 /// Percent of refaults that the kernel activated: below, hardly any page was of the working set that it kept.
 const HARDLY_ACTIVATED: f64 = 1.0;
 /// From here on the pages that came back were in use before.
@@ -64,6 +67,8 @@ pub enum Cause {
     Transition,
     /// The pages were evicted before the recording.
     ColdStart,
+    /// Somebody waited for them, and for how long they were away is not known: a part of a recording, or a short one.
+    Unknown,
 }
 
 /// What is known of refaults.
@@ -77,6 +82,8 @@ pub struct Refaults<'a> {
     pub freed: u64,
     /// Refaults that the kernel activated.
     pub activated: Option<u64>,
+    /// Major faults.
+    pub faults: Option<u64>,
     /// The cgroup that had most of them.
     pub cgroup: Option<Cgroup<'a>>,
     /// Pages that memory, or the limit of the cgroup, can hold; `None`: only cgroups reclaimed, and which is not known.
@@ -93,31 +100,47 @@ pub struct Refaults<'a> {
     pub latest_evictions: Option<f64>,
     /// Pressure of the cgroup, else of the system.
     pub pressure: Option<Pressure>,
-    /// Share of the elapsed time waited for memory outside of reclaim: for pages that come back.
-    pub waited: Option<f64>,
-    /// Share of the elapsed time waited for I/O, of which the part is counted that pages which came back have in all
-    /// that was read. A page that is not activated is waited for as I/O only.
-    pub reading: Option<f64>,
+    /// Shares of the elapsed time waited for them. A page that is not activated is waited for as I/O only.
+    pub read_back: ReadBack,
     /// Most of what was read came in by a major fault for each page: at random, as read-ahead brings a stream in.
     pub one_by_one: bool,
 }
 
 impl<'a> Refaults<'a> {
-    /// What counters tell; `None` without refaults worth a word or without the number of evicted pages.
+    /// What counters tell; `None` without refaults worth a word or without the number of evicted pages. Where those of the
+    /// machine are not there, of the cgroup that had most.
     pub fn of(a: &'a Analysis) -> Option<Refaults<'a>> {
-        let total = a.counters.vmstat_sum(REFAULTS).filter(|n| *n >= MIN_REFAULTS_WAITED)?;
-        let freed = freed(a)?;
-        let one = |name: &str| a.counters.vmstat(name);
+        let counters = &a.counters;
+        if !counters.has_change("vmstat", "") {
+            let (_, cgroup) = with_most_refaults(a)?;
+            let scope = Scope::cgroup(counters, &cgroup);
+            // Version 1 does not count what is evicted.
+            let found = Refaults::in_scope(a, scope, scope.grew("pgsteal")?, Some(cgroup), None)?;
+            return Some(found).filter(|found| found.activated.is_some() || found.distance.is_some());
+        }
+        let total = counters.vmstat_sum(REFAULTS)?;
         let most = with_most_refaults(a).filter(|(n, _)| n.saturating_mul(2) >= total).map(|(_, cgroup)| cgroup);
         let only_cgroups = reclaims_for_cgroups_only(a);
         let cgroup = most.or_else(|| at_its_limit(a).filter(|_| only_cgroups));
+        let memory = memory(counters).filter(|_| !only_cgroups);
+        Refaults::in_scope(a, Scope::machine(counters), freed(a)?, cgroup, memory)
+    }
+
+    /// The same of some counters. `memory` is what can be on the lists where there is no limit.
+    fn in_scope(
+        a: &'a Analysis,
+        scope: Scope<'a>,
+        freed: u64,
+        cgroup: Option<Cgroup<'a>>,
+        memory: Option<u64>,
+    ) -> Option<Refaults<'a>> {
+        let total = scope.sum(REFAULTS).filter(|n| *n >= MIN_REFAULTS_WAITED)?;
         let limit = cgroup.and_then(|cgroup| cgroup.limit()).map(|bytes| bytes / 4096);
         let pressure = Pressure::of(a, cgroup.map(|cgroup| cgroup.key));
         // The kernel counts what is read in KiB.
-        let read = one("pgpgin").map(|kib| kib / 4);
-        let part = read.and_then(|pages| share(total as f64, pages as f64)).map(|percent| (percent / 100.0).min(1.0));
-        let (refaulted, evicted) = (over_time(&a.counters, REFAULTS), over_time(&a.counters, FREED));
-        let capacity = limit.or_else(|| memory(&a.counters).filter(|_| !only_cgroups));
+        let read = a.counters.vmstat("pgpgin").map(|kib| kib / 4);
+        let (refaulted, evicted) = (scope.over_time(REFAULTS), scope.over_time(EVICTED));
+        let capacity = limit.or(memory);
         // Where pages of files were seen to leave and to return, that is exact.
         let seen = a.filemap.distance().filter(|_| a.filemap.returned >= MIN_RETURNED);
         let first_reads = read.map(|pages| pages.saturating_sub(total));
@@ -128,12 +151,13 @@ impl<'a> Refaults<'a> {
             Some((distance, away)) => (Some(distance), Some(away).filter(|away| *away > 0)),
             None => (beyond, None),
         };
-        let faults = one("pgmajfault");
+        let faults = scope.grew("pgmajfault");
         let found = Refaults {
             total,
-            kinds: one("workingset_refault_anon").zip(one("workingset_refault_file")),
+            kinds: scope.grew("workingset_refault_anon").zip(scope.grew("workingset_refault_file")),
             freed,
-            activated: a.counters.vmstat_sum(ACTIVATED),
+            activated: scope.sum(ACTIVATED),
+            faults,
             cgroup,
             capacity,
             distance,
@@ -141,12 +165,12 @@ impl<'a> Refaults<'a> {
             late: late(&refaulted, 5),
             latest: late(&refaulted, 10),
             latest_evictions: late(&evicted, 10),
-            waited: pressure.as_ref().and_then(|p| p.memory_some).map(|some| (some - in_reclaim(a)).max(0.0)),
-            reading: pressure.as_ref().and_then(|p| p.io_some).zip(part).map(|(some, part)| some * part),
+            read_back: ReadBack::of(a, pressure.as_ref(), total),
             one_by_one: faults.zip(read).is_some_and(|(faults, read)| faults.saturating_mul(2) >= read.max(1)),
             pressure,
         };
-        let waited = found.waited >= Some(WAIT) || found.reading >= Some(WAIT);
+        let ReadBack { waited, reading, .. } = found.read_back;
+        let waited = waited >= Some(WAIT) || reading >= Some(WAIT);
         Some(found).filter(|found| found.total >= MIN_REFAULTS || waited)
     }
 
@@ -167,13 +191,16 @@ impl<'a> Refaults<'a> {
         // where it does so with many, a distance from averages is that of other pages which never return.
         let in_use = activated >= Some(ACTIVATED_PERCENT);
         let like_stream = !self.one_by_one && activated < Some(HARDLY_ACTIVATED);
-        let streaming = !in_use
-            && match (self.is_far(), self.waited) {
-                (Some(far), waited) => far && waited.is_none_or(|waited| waited < WAIT),
-                (None, Some(waited)) => waited < NO_WAIT && like_stream,
-                (None, None) => activated.is_some() && like_stream,
-            };
-        if streaming { Cause::Streaming } else { Cause::TooLarge }
+        let waited = self.read_back.waited;
+        let streaming = match self.is_far() {
+            Some(far) => far && waited.is_none_or(|waited| waited < WAIT),
+            None => like_stream && waited.map_or(activated.is_some(), |waited| waited < NO_WAIT),
+        };
+        // Nor are many activated where hardly any page is on the active list, which is what the distance is compared with.
+        if !in_use && streaming && self.distance.is_none() && self.read_back.reading >= Some(WAIT) {
+            return Cause::Unknown;
+        }
+        if !in_use && streaming { Cause::Streaming } else { Cause::TooLarge }
     }
 
     /// True if pages came back for a time, once or twice, and then no more.
@@ -191,7 +218,7 @@ impl<'a> Refaults<'a> {
         let times = distance / capacity;
         let returns = self.total as f64 / (capacity + distance);
         // A limit a few times as large would spare what somebody waits for.
-        let waits = self.reading >= Some(WAIT);
+        let waits = self.read_back.reading >= Some(WAIT);
         Some(times >= FAR || (times >= RATHER_FAR && returns <= FEW_RETURNS && !waits))
     }
 
@@ -206,7 +233,7 @@ impl<'a> Refaults<'a> {
     }
 
     /// Kinds, distance and activation, as far as known.
-    pub fn detail(&self, a: &Analysis) -> String {
+    pub fn detail(&self) -> String {
         let mut detail = Vec::new();
         if let Some((anon, file)) = self.kinds {
             detail.push(format!("{} anon, {} file", count(anon), count(file)));
@@ -219,7 +246,7 @@ impl<'a> Refaults<'a> {
         if let Some(percent_activated) = self.activated.and_then(|n| share(n as f64, self.total as f64)) {
             detail.push(format!("{} activated", percent(percent_activated)));
         }
-        if let Some(faults) = a.counters.vmstat("pgmajfault").filter(|n| *n > 0) {
+        if let Some(faults) = self.faults.filter(|n| *n > 0) {
             detail.push(format!("{} major faults", count(faults)));
         }
         detail.join("; ")
@@ -246,34 +273,6 @@ pub fn freed(a: &Analysis) -> Option<u64> {
 fn memory(counters: &Counters) -> Option<u64> {
     let lists = ["nr_inactive_anon", "nr_active_anon", "nr_inactive_file", "nr_active_file", "nr_free_pages"];
     lists.iter().map(|name| counters.last("vmstat", "", name)).reduce(|a, b| Some(a?.saturating_add(b?))).flatten()
-}
-
-/// Share of the elapsed time that tasks were in direct and cgroup reclaim, which is in the pressure on memory too.
-pub fn in_reclaim(a: &Analysis) -> f64 {
-    let stalled: u128 = [Context::Direct, Context::Memcg].iter().map(|c| a.reclaim.context(*c).durations().sum).sum();
-    elapsed(a).map_or(0.0, |elapsed| stalled as f64 / elapsed as f64)
-}
-
-/// Growth of a sum of counters since the first sample: (nanoseconds, growth). Empty if one of them went backwards.
-fn over_time(counters: &Counters, names: &[&str]) -> Vec<(u64, u64)> {
-    let mut sums: Vec<(u64, u64)> = Vec::new();
-    if counters.seconds("vmstat", "").is_none() {
-        return sums;
-    }
-    for series in names.iter().map(|name| counters.series("vmstat", "", name)).filter(|series| !series.is_empty()) {
-        let Some(first) = series[0].1 else { return Vec::new() };
-        let grown: Option<Vec<(u64, u64)>> =
-            series.iter().map(|(at, value)| Some((*at, value.as_ref()?.checked_sub(first)?))).collect();
-        let Some(grown) = grown else { return Vec::new() };
-        if sums.is_empty() {
-            sums = grown;
-        } else if sums.len() == grown.len() {
-            sums.iter_mut().zip(grown).for_each(|(sum, (_, more))| sum.1 = sum.1.saturating_add(more));
-        } else {
-            return Vec::new();
-        }
-    }
-    sums
 }
 
 /// Refault distance in pages and time away in nanoseconds, on average over all refaults. Not known where refaults begin
@@ -404,11 +403,48 @@ mod tests {
     }
 
     #[test]
+    fn what_was_waited_for_is_not_called_a_stream_without_a_distance() {
+        // Two samples, as in a part of a recording.
+        for (io_ms, expected) in [(100, Cause::Streaming), (4_000, Cause::Unknown)] {
+            let mut r = Recording::default();
+            r.vmstat(&[
+                ("workingset_refault_file", 0, 200_000),
+                ("workingset_activate_file", 0, 100),
+                ("pgsteal_file", 0, 200_000),
+                ("pgpgin", 0, 800_000),
+            ]);
+            r.counters("psi", "", &[("memory_some_total", 0, 10_000), ("io_some_total", 0, io_ms * 1_000)]);
+            assert_eq!(cause(&r), expected, "{io_ms}");
+        }
+    }
+
+    #[test]
     fn pages_that_come_in_one_by_one_are_no_stream() {
         for (faults, expected) in [(60_000, Cause::TooLarge), (9_000, Cause::Streaming)] {
             let r = read(|s| (5_000 * s, 5_000 * s), 0, 10, Some(100_000), Some(faults));
             assert_eq!(cause(&r), expected, "{faults}");
         }
+    }
+
+    #[test]
+    fn counters_of_a_cgroup_are_enough() {
+        let rows = |names: &[&str]| {
+            let mut r = Recording::default();
+            let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+            for second in 0..=10 {
+                let (refaults, evictions) = ((20_000 * second).max(12_800) - 12_800, 20_000 * second);
+                let values = [100 << 20, refaults, evictions].map(Some);
+                let at = second * 1_000_000_000;
+                r.analysis.counters(&CounterRow { source: "cgroup", key: "/a", at, names: &names, values: &values });
+            }
+            r
+        };
+        let r = rows(&["memory.max", "memory.stat.workingset_refault_file", "memory.stat.pgsteal"]);
+        let refaults = Refaults::of(&r.analysis).unwrap();
+        assert_eq!((refaults.total, refaults.freed, refaults.cause()), (187_200, 200_000, Cause::TooLarge));
+        assert!(refaults.working_set().is_some_and(|n| (36_000..=40_000).contains(&n)), "{refaults:?}");
+        let r = rows(&["memory.limit_in_bytes", "memory.stat.workingset_refault_file", "memory.stat.pgpgout"]);
+        assert!(Refaults::of(&r.analysis).is_none(), "version 1 does not tell what was evicted");
     }
 
     #[test]

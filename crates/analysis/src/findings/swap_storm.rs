@@ -1,13 +1,16 @@
 //! A swap storm: pages go out to swap and come back in at the same time.
 
-use super::cgroup::at_its_limit;
-use super::refaults::reclaims_for_cgroups_only;
+use super::cgroup::{Cgroup, at_its_limit};
+use super::read_back::ReadBack;
+use super::refaults::{WAIT, reclaims_for_cgroups_only};
 use super::words::{count, pages, percent, time};
 use super::{Finding, Pressure, elapsed, grade};
 use crate::Analysis;
 
 /// Pages in each direction (20 MiB): less is a start, or a program that wakes up.
 pub const MIN_PAGES: u64 = 5_000;
+/// The same where somebody was seen to wait for what came in: some seconds of a recording have no more.
+const MIN_PAGES_WAITED: u64 = 1_000;
 /// The smaller direction against the larger one. Memory that is only put away, or only fetched, costs once.
 const MIN_BALANCE: f64 = 0.2;
 /// Pages read per major fault: the kernel reads at most so many around the one that is needed, unless it was told
@@ -21,11 +24,16 @@ const EXTREME_RATE: f64 = 10_000.0;
 pub fn check(a: &Analysis) -> Option<Finding> {
     let (into, out) = (a.counters.vmstat("pswpin")?, a.counters.vmstat("pswpout")?);
     let (less, more) = (into.min(out), into.max(out));
-    if less < MIN_PAGES || (less as f64) < more as f64 * MIN_BALANCE {
+    let faults = a.counters.vmstat("pgmajfault");
+    // Whose memory it is, where nothing else reclaims.
+    let cgroup = at_its_limit(a).filter(|_| reclaims_for_cgroups_only(a));
+    let pressure = Pressure::of(a, cgroup.map(|cgroup| cgroup.key));
+    let cost = ReadBack::of(a, pressure.as_ref(), into).cost(a, pressure.as_ref());
+    let waited = cost.as_ref().and_then(|cost| cost.share()) >= Some(WAIT);
+    let min = if waited { MIN_PAGES_WAITED } else { MIN_PAGES };
+    if less < min || (less as f64) < more as f64 * MIN_BALANCE {
         return None;
     }
-    let faults = a.counters.vmstat("pgmajfault");
-    let pressure = Pressure::of(a, None);
     let pressed =
         pressure.as_ref().is_some_and(|p| p.memory_some >= Some(MIN_PRESSURE) || p.io_some >= Some(MIN_PRESSURE));
     if !pressed && faults.is_none_or(|n| n.saturating_mul(READ_AHEAD) < into) {
@@ -55,19 +63,17 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         sentence,
         detail: detail.join("; "),
         table: "vmstat",
+        cost,
         pressure,
-        fix: Some(fix(a, into)),
+        fix: Some(fix(a, cgroup, into)),
         ..Finding::default()
     })
 }
 
 /// What would help: a larger limit where a cgroup swaps; less swapping only where the page cache has pages to take
 /// instead.
-fn fix(a: &Analysis, into: u64) -> String {
-    if let Some((cgroup, limit)) = at_its_limit(a)
-        .filter(|_| reclaims_for_cgroups_only(a))
-        .and_then(|cgroup| Some((cgroup, cgroup.limit().or_else(|| cgroup.high())?)))
-    {
+fn fix(a: &Analysis, cgroup: Option<Cgroup>, into: u64) -> String {
+    if let Some((cgroup, limit)) = cgroup.and_then(|cgroup| Some((cgroup, cgroup.limit().or_else(|| cgroup.high())?))) {
         let try_limit = cgroup.try_limit(limit.saturating_mul(2));
         return format!("less anonymous memory in {}, or a larger limit; to try one: {try_limit}", cgroup.words());
     }
@@ -89,6 +95,34 @@ fn fix(a: &Analysis, into: u64) -> String {
 mod tests {
     use super::*;
     use crate::findings::fixture::Recording;
+
+    #[test]
+    fn states_what_was_waited_for_pages_to_come_in() {
+        let mut r = Recording::default();
+        r.vmstat(&[
+            ("pswpin", 0, 30_000),
+            ("pswpout", 0, 40_000),
+            ("pgmajfault", 0, 20_000),
+            ("pgpgin", 0, 160_000),
+            ("pgscan_kswapd", 0, 0),
+            ("allocstall_normal", 0, 0),
+        ]);
+        r.counters("psi", "", &[("memory_some_total", 0, 3_000_000), ("io_some_total", 0, 8_000_000)]);
+        let words = |r: &Recording| check(&r.analysis).unwrap().cost.unwrap().words();
+        assert_eq!(words(&r), "waited 6.0 s of 10 s (60 %) by PSI of I/O", "three quarters of what was read");
+        // Of the cgroup whose memory it is.
+        r.counters(
+            "cgroup",
+            "/a/web",
+            &[
+                ("memory.max", 1 << 26, 1 << 26),
+                ("memory.events.max", 0, 900),
+                ("memory.pressure.some_total", 0, 4_000_000),
+                ("io.pressure.some_total", 0, 9_200_000),
+            ],
+        );
+        assert_eq!(words(&r), "waited 6.9 s of 10 s (69 %) by PSI of I/O: cgroup /a/web");
+    }
 
     fn swapping(into: u64, out: u64, faults: u64) -> Option<Finding> {
         let mut r = Recording::default();
@@ -116,6 +150,16 @@ mod tests {
             ]);
             let fix = check(&r.analysis).unwrap().fix.unwrap();
             assert_eq!(fix.contains("swappiness"), proposed, "{fix}");
+        }
+    }
+
+    #[test]
+    fn few_pages_count_where_somebody_waited_for_them() {
+        for (io_ms, fires) in [(100, false), (900, true)] {
+            let mut r = Recording::default();
+            r.vmstat(&[("pswpin", 0, 4_400), ("pswpout", 0, 3_900), ("pgmajfault", 0, 4_400), ("pgpgin", 0, 17_600)]);
+            r.counters("psi", "", &[("io_some_total", 0, io_ms * 1_000)]);
+            assert_eq!(check(&r.analysis).is_some(), fires, "{io_ms}");
         }
     }
 

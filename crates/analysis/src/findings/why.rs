@@ -19,6 +19,7 @@ pub(super) fn command(a: &Analysis, key: &str) -> Option<String> {
         "refault_thrash" | "swap_storm" => "--refault",
         "direct_reclaim"
         | "cgroup_limit"
+        | "cgroup_near_limit"
         | "kswapd_lags"
         | "writeback_throttling"
         | "dirty_throttling"
@@ -59,6 +60,6 @@ mod tests {
         assert_eq!(task(&r.analysis), "mmtwin explain r.mmt --task TASK");
         // A key that is misspelt here would never be explained.
         let explained = RULES.iter().filter(|rule| command(&r.analysis, rule.key).is_some());
-        assert_eq!(explained.count(), 12);
+        assert_eq!(explained.count(), 13);
     }
 }

@@ -99,6 +99,7 @@ struct CostJson<'a> {
     more: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cgroup: Option<&'a str>,
+    measured: &'static str,
 }
 
 #[derive(Serialize)]
@@ -268,6 +269,7 @@ fn finding((input, finding): &(usize, Finding)) -> FindingJson<'_> {
             by: cost.by.iter().map(waiter).collect(),
             more: cost.more,
             cgroup: cost.cgroup.as_deref(),
+            measured: cost.measured.key(),
         }),
         pressure: finding.pressure.as_ref().map(|p| PressureJson {
             of: &p.of,

@@ -40,7 +40,7 @@ struct Strip<'a> {
 }
 
 pub(super) fn lines(subject: &Subject<'_>, width: usize) -> Vec<Line> {
-    let Some(range) = range(subject) else { return missing(subject, width) };
+    let Some(range) = range(subject) else { return absent(subject, width) };
     // Notes decide how many blocks fit, and depend on them a little.
     let labels = |rows: &[Row]| rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).min(LABEL);
     let notes = |rows: &[Row]| rows.iter().map(|row| row.note.chars().count()).max().unwrap_or(0);
@@ -68,7 +68,7 @@ pub(super) fn lines(subject: &Subject<'_>, width: usize) -> Vec<Line> {
             Line::new(Tone::Plain, cut(text.trim_end(), width))
         }));
     }
-    lines.extend(missing(subject, width));
+    lines.extend(absent(subject, width));
     lines
 }
 
@@ -221,31 +221,56 @@ fn names_of_steals<'a>(subject: &Subject<'a>) -> Vec<&'a str> {
     names(subject, |name| name.starts_with("pgsteal_kswapd") || name.starts_with("pgsteal_direct"))
 }
 
+/// What matters and was not recorded, or could not be read.
+fn absent(subject: &Subject<'_>, width: usize) -> Vec<Line> {
+    let mut lines = missing(subject, width);
+    let names: Vec<&str> = subject.analysis.recorded.not_understood().map(|(name, _)| name).collect();
+    if !names.is_empty() {
+        let count: u64 = subject.analysis.recorded.not_understood().map(|(_, count)| count).sum();
+        let text = format!("not understood: {} of this kernel ({})", names.join(", "), units::counted(count, "event"));
+        lines.extend(at_most(&text, width, 2).into_iter().map(|text| Line::new(Tone::Faint, text)));
+    }
+    lines
+}
+
 /// One line of what matters and was not recorded.
 fn missing(subject: &Subject<'_>, width: usize) -> Vec<Line> {
     let analysis = subject.analysis;
     let counters = &analysis.counters;
     let mut what = Vec::new();
+    let arm = subject.report.input.arm.as_str();
+    // Counters of the machine are there then, and were not asked for.
+    let filtered = subject.report.input.filter.is_some() && arm != "import";
     let of_cgroup = |key: &&str| counters.delta("cgroup", key, "memory.pressure.some_total").is_some();
     let pressure = !counters.keys("psi").is_empty() || counters.keys("cgroup").iter().any(of_cgroup);
-    if !pressure && subject.report.input.arm != "twin" {
+    if !pressure && !filtered && arm != "twin" {
         what.push("PSI");
     }
-    if !counters.has_change("vmstat", "") {
-        what.extend(["refaults", "free memory"]);
-    } else if counters.seconds("vmstat", "").is_none() || !counters_have_the_clock(subject) {
-        what.push("counters over time");
+    match (counters.has_change("vmstat", ""), filtered) {
+        (true, _) if counters.seconds("vmstat", "").is_none() || !counters_have_the_clock(subject) => {
+            what.push("counters over time");
+        }
+        (true, _) => {}
+        (false, true) if counters.sampled("vmstat", "").is_some() => what.push("two samples of counters in this time"),
+        (false, true) => {}
+        (false, false) => what.extend(["refaults", "free memory"]),
     }
+    const EVENTS: &str = "reclaim events";
     if !analysis.recorded.has_any(&[Kind::MmVmscanLruShrinkInactive, Kind::MmVmscanDirectReclaimBegin]) {
-        what.push("reclaim events");
+        what.push(EVENTS);
     }
     if what.is_empty() {
         return Vec::new();
     }
-    let how = match subject.report.input.arm.as_str() {
+    let how = match arm {
         "import" => " (`mmtwin record` has them)",
         "host" if what == ["PSI"] => " (boot with psi=1)",
-        "twin" | "lab" => " (`run.events` of the scenario chooses)",
+        "twin" | "lab" if filtered => "",
+        "twin" | "lab" => match what[..] {
+            [EVENTS] => " (`run.events` of the scenario chooses)",
+            [.., EVENTS] => " (`run.events` and `run.counters` of the scenario choose)",
+            _ => " (`run.counters` of the scenario chooses)",
+        },
         _ => "",
     };
     let text = format!("not recorded: {}{how}", what.join(", "));

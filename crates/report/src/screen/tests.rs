@@ -88,6 +88,27 @@ fn no_finding_is_a_result() {
 }
 
 #[test]
+fn what_is_missing_is_named_with_how_to_record_it() {
+    let line = |arm: &str, filter: Option<&str>, analysis: &Analysis| {
+        let mut report = report(vec![]);
+        report.input.arm = arm.into();
+        report.input.filter = filter.map(String::from);
+        let screen = screen(analysis, &report, 100);
+        screen.into_iter().find(|line| line.starts_with("not recorded")).unwrap_or_default()
+    };
+    let nothing = Analysis::default();
+    let all = "not recorded: PSI, refaults, free memory, reclaim events";
+    assert_eq!(line("import", Some("only from 1 s"), &nothing), format!("{all} (`mmtwin record` has them)"));
+    assert_eq!(line("lab", None, &nothing), format!("{all} (`run.events` and `run.counters` of the scenario choose)"));
+    // The machine's were recorded, and not asked for.
+    assert_eq!(line("host", Some("only cgroup /web"), &nothing), "not recorded: reclaim events");
+    let mut one = Analysis::default();
+    counters(&mut one, "vmstat", "", 0, &[("pgfault", 1)]);
+    let few = line("host", Some("only from 1 s"), &one);
+    assert_eq!(few, "not recorded: two samples of counters in this time, reclaim events");
+}
+
+#[test]
 fn what_is_missing_comes_first() {
     let mut report = report(vec![]);
     report.input.incomplete = vec!["cpu/0.pages: cut".into(), "b".into(), "c".into()];

@@ -68,9 +68,10 @@ pub(super) fn explain(survey: &Survey) -> Result<Chain, NotFound> {
             Cause::TooLarge => "what is in use does not fit",
             Cause::Transition => "what is in use changed, and the new fits",
             Cause::ColdStart => "they were evicted before the recording",
+            Cause::Unknown => "for how long they were away is not known, a longer recording tells",
         };
         said.push(format!("{} {} came back: {cause}", count(of.total), of.whose()));
-        said.push(of.detail(a));
+        said.push(of.detail());
         let set = of.working_set().filter(|_| of.cause() == Cause::TooLarge);
         said.extend(set.map(|set| format!("The working set is about {}", pages(set))));
         said.extend(of.pressure.as_ref().map(|pressure| pressure.words()));

@@ -1,0 +1,145 @@
+//! Time waited until evicted pages were read back, from files or from swap.
+//!
+//! The kernel traces where such a wait begins, not where it ends, but counts it in two kinds of pressure. Pressure on I/O
+//! has every wait for a disk; pages that came back have the part of it that they have in all that was read. Pressure on
+//! memory has waits for pages that were in use when they were evicted, from swap in memory too, beside all reclaim: what
+//! is left of it after reclaim is time of these waits, or less, as not all of them count. So the larger of both is the
+//! cost. The second says nothing where the time of reclaim is not known: without its events, and of the system where
+//! kswapd scanned, whose own reclaim is in the pressure too.
+
+use super::{Cost, Measured, Pressure, elapsed};
+use crate::Analysis;
+use crate::tasks::Context;
+use mmtwin_event::Kind;
+
+/// Shares of the elapsed time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadBack {
+    /// Waited for memory outside of reclaim. `None`: not recorded.
+    pub waited: Option<f64>,
+    /// Waited for the disk because of pages that came back. `None`: not recorded, or nothing was read from a disk.
+    pub reading: Option<f64>,
+    /// Reclaim whose time is not known is in `waited` too.
+    with_reclaim: bool,
+}
+
+impl ReadBack {
+    /// Of some pages that came back, beside the pressure of their cgroup, else of the system.
+    pub fn of(a: &Analysis, pressure: Option<&Pressure>, pages: u64) -> ReadBack {
+        let cgroup = pressure.map(|pressure| pressure.of.as_str()).filter(|of| !of.is_empty());
+        let memory = pressure.and_then(|pressure| pressure.memory_some);
+        // A cgroup of which only pressure on memory was sampled reads from the disks of the system.
+        let system = || Pressure::of(a, None).and_then(|pressure| pressure.io_some);
+        let io = pressure.and_then(|pressure| pressure.io_some).or_else(system);
+        ReadBack {
+            waited: memory.map(|some| (some - in_reclaim(a, cgroup)).max(0.0)),
+            reading: io.zip(part_of_reads(a, pages)).map(|(some, part)| some * part),
+            with_reclaim: !times_of_reclaim_are_known(a, cgroup),
+        }
+    }
+
+    /// The time; `None` if neither pressure tells it.
+    pub fn cost(&self, a: &Analysis, pressure: Option<&Pressure>) -> Option<Cost> {
+        // What is left after more reclaim than there was pressure is not known to be nothing.
+        let waited = self.waited.filter(|waited| *waited > 0.0 && !self.with_reclaim);
+        let (share, measured) = match (waited, self.reading) {
+            (Some(waited), Some(reading)) if waited > reading => (waited, Measured::MemoryPressure),
+            (Some(waited), None) => (waited, Measured::MemoryPressure),
+            (_, reading) => (reading?, Measured::IoPressure),
+        };
+        let cgroup = pressure.map(|pressure| pressure.of.clone()).filter(|of| !of.is_empty());
+        let waited = (share * elapsed(a)? as f64).round() as u64;
+        Some(Cost { measured, cgroup, ..Cost::of(a, waited) })
+    }
+}
+
+/// True if events tell how long all reclaim took that is in the pressure of a cgroup, or of the system.
+fn times_of_reclaim_are_known(a: &Analysis, cgroup: Option<&str>) -> bool {
+    let none = |name: &str| a.counters.vmstat_prefix(name) == Some(0);
+    let direct = a.recorded.has(Kind::MmVmscanDirectReclaimBegin) || none("allocstall");
+    let kswapd = cgroup.is_some() || none("pgscan_kswapd");
+    a.recorded.has(Kind::MmVmscanMemcgReclaimBegin) && direct && kswapd
+}
+
+/// Part of all that was read from disks that some pages have, 0 to 1. `None`: nothing was read, or it is not recorded.
+fn part_of_reads(a: &Analysis, pages: u64) -> Option<f64> {
+    // The kernel counts what is read in KiB.
+    let read = a.counters.vmstat("pgpgin").filter(|kib| *kib > 0)? / 4;
+    Some((pages as f64 / read.max(1) as f64).min(1.0))
+}
+
+/// Share of the elapsed time that tasks were in direct and cgroup reclaim, which is in the pressure on memory too: those
+/// of a cgroup and below it, and of which it is not recorded where they are; without a cgroup all.
+fn in_reclaim(a: &Analysis, cgroup: Option<&str>) -> f64 {
+    let is_of =
+        |path: &str, of: &str| path.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let counts = |task| match (cgroup, a.tasks.cgroup(task)) {
+        (Some(of), Some(path)) => is_of(path, of.trim_end_matches('/')),
+        _ => true,
+    };
+    let reclaimers = a.reclaimers().filter(|(task, _)| counts(task)).map(|(_, process)| process);
+    let stalled: u64 =
+        reclaimers.flat_map(|p| [Context::Direct, Context::Memcg].map(|c| p.waited(c))).fold(0, u64::saturating_add);
+    elapsed(a).map_or(0.0, |elapsed| stalled as f64 / elapsed as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::fixture::Recording;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Ten seconds in which 1,000 of 4,000 pages that were read came back, and a task reclaimed for a second.
+    fn recording(io: u64, memory: u64, kswapd: u64) -> Recording {
+        let mut r = Recording::default();
+        r.vmstat(&[("pgpgin", 0, 16_000), ("pgscan_kswapd", 0, kswapd), ("allocstall_normal", 0, 0)]);
+        r.counters("psi", "", &[("io_some_total", 0, io * 1_000_000), ("memory_some_total", 0, memory * 1_000_000)]);
+        r.event(Kind::MmVmscanMemcgReclaimBegin, 2 * SECOND, &[("order", 0)]);
+        r.event(Kind::MmVmscanMemcgReclaimEnd, 3 * SECOND, &[("nr_reclaimed", 32)]);
+        r
+    }
+
+    fn cost(r: &Recording, cgroup: Option<&str>) -> Option<(u64, Measured)> {
+        let pressure = Pressure::of(&r.analysis, cgroup);
+        let cost = ReadBack::of(&r.analysis, pressure.as_ref(), 1_000).cost(&r.analysis, pressure.as_ref())?;
+        Some((cost.waited / 1_000_000, cost.measured))
+    }
+
+    #[test]
+    fn the_larger_pressure_tells_the_time() {
+        assert_eq!(cost(&recording(8, 1, 0), None), Some((2_000, Measured::IoPressure)), "a quarter of what was read");
+        assert_eq!(cost(&recording(4, 5, 0), None), Some((4_000, Measured::MemoryPressure)), "a second was reclaim");
+        assert_eq!(cost(&recording(4, 5, 7), None), Some((1_000, Measured::IoPressure)), "kswapd is in it");
+    }
+
+    #[test]
+    fn what_reclaim_hides_is_not_known() {
+        let mut r = Recording::default();
+        assert_eq!(cost(&r, None), None);
+        r.counters("psi", "", &[("memory_some_total", 0, 1_900_000)]);
+        r.vmstat(&[("pgpgin", 0, 0), ("pgscan_kswapd", 0, 0), ("allocstall_normal", 0, 0)]);
+        assert_eq!(cost(&r, None), None, "reclaim is not recorded, and may be all of it");
+        for (begin, left) in [(2, Some((900, Measured::MemoryPressure))), (4, None)] {
+            r.event(Kind::MmVmscanMemcgReclaimBegin, begin * SECOND, &[("order", 0)]);
+            r.event(Kind::MmVmscanMemcgReclaimEnd, (begin + 1) * SECOND, &[("nr_reclaimed", 32)]);
+            assert_eq!(cost(&r, None), left, "swap in memory, and in the end more reclaim than pressure");
+        }
+    }
+
+    #[test]
+    fn a_cgroup_is_charged_with_its_own_reclaim() {
+        let mut r = recording(0, 0, 9);
+        r.counters("cgroup", "/web", &[("memory.pressure.some_total", 0, 3_000_000)]);
+        assert_eq!(
+            cost(&r, Some("/web")),
+            Some((2_000, Measured::MemoryPressure)),
+            "whose reclaim it was is not known"
+        );
+        r.analysis.tasks.announce(1, 1, b"task");
+        r.analysis.tasks.announce_cgroup(1, "/web/db");
+        assert_eq!(cost(&r, Some("/web")), Some((2_000, Measured::MemoryPressure)), "below it");
+        r.analysis.tasks.announce_cgroup(1, "/webmail");
+        assert_eq!(cost(&r, Some("/web")), Some((3_000, Measured::MemoryPressure)), "of another");
+    }
+}
