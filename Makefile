@@ -83,6 +83,7 @@ lab-variants:
 
 # docs/fidelity.md and docs/fidelity: the twin of today beside the stored runs of real kernels.
 fidelity: build
+	$(BIN) fidelity test --write-docs
 	$(BIN) fidelity --write-docs
 
 # Runs in the lab what is not stored yet; ARGS=--again runs everything and shows what changed.

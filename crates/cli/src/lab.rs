@@ -5,10 +5,21 @@ use crate::signals::Signals;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use mmtwin::Error;
 use mmtwin::running::LabOptions;
-use mmtwin_lab::Progress;
+use mmtwin_lab::{Outcome, Progress};
 use mmtwin_scenario::Scenario;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+
+/// Runs scenarios, each into its recording: what came of each of them.
+pub fn each_on_lab(runs: &[(&Scenario, PathBuf)], options: &LabOptions) -> Result<Vec<Result<Outcome, Error>>, Error> {
+    let signals = signals()?;
+    let bars = Bars::new(runs);
+    let show = |job, progress: Progress<'_>| bars.show(job, progress);
+    let outcomes = mmtwin::running::on_lab(runs, options, signals.stop(), &show);
+    bars.end();
+    signals.check()?;
+    outcomes
+}
 
 /// Runs scenarios, each into its recording; `then` is called for each that is done, in their order.
 pub fn on_lab<E: From<Error>>(
@@ -16,20 +27,18 @@ pub fn on_lab<E: From<Error>>(
     options: &LabOptions,
     mut then: impl FnMut(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
-    let signals = Signals::take().map_err(|error| Error::Trace(mmtwin_trace::Error::io("signals", error)))?;
-    let bars = Bars::new(runs);
-    let show = |job, progress: Progress<'_>| bars.show(job, progress);
-    let outcomes = mmtwin::running::on_lab(runs, options, signals.stop(), &show);
-    bars.end();
-    signals.check()?;
-    for ((_, output), outcome) in runs.iter().zip(outcomes?) {
+    for ((_, output), outcome) in runs.iter().zip(each_on_lab(runs, options)?) {
         let outcome = outcome?;
         let (boot, total) = (outcome.boot.as_secs_f64(), outcome.total.as_secs_f64());
         say(&format!("{}: {}, {boot:.1} s to boot, {total:.1} s total", output.display(), outcome.accelerator));
         then(output)?;
-        signals.check()?;
+        signals()?.check()?;
     }
     Ok(())
+}
+
+fn signals() -> Result<&'static Signals, Error> {
+    Signals::take().map_err(|error| Error::Trace(mmtwin_trace::Error::io("signals", error)))
 }
 
 /// A line per guest, if somebody watches.

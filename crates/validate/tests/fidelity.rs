@@ -8,6 +8,7 @@ use mmtwin::Scenario;
 use mmtwin::running::{LabOptions, on_lab};
 use mmtwin_lab::Mode;
 use mmtwin_validate::fidelity::difference::{CHANGES, summary};
+use mmtwin_validate::fidelity::unseen::opening_of;
 use mmtwin_validate::fidelity::{Cell, Guests, Judge, Judged, SEEDS, cells, files, page};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -87,7 +88,8 @@ fn the_figures_are_those_of_today() {
     }
     assert_eq!(compared, 8);
     if everything() {
-        same("fidelity.md", &stored("fidelity.md"), &page(&judged, &sentence));
+        let opening = opening_of(&root().join("docs/fidelity/unseen.csv")).unwrap_or_else(|error| panic!("{error}"));
+        same("fidelity.md", &stored("fidelity.md"), &page(&opening, &judged, &sentence));
     }
     // NUMA balancing and reclaim take longest in the lab, and mode smp the more the busier the host is.
     let missing = judged.iter().filter(|of| of.fidelity.is_none()).map(|of| &of.cell);

@@ -1,5 +1,6 @@
 //! The command line: help, man pages and completions are generated from these definitions.
 
+mod fidelity;
 mod flight;
 mod live;
 mod measure;
@@ -10,6 +11,7 @@ mod serve;
 mod simulate;
 mod sweep;
 
+pub use fidelity::*;
 pub use flight::*;
 pub use live::*;
 pub use measure::*;

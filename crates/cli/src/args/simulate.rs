@@ -315,38 +315,3 @@ pub struct Reproduce {
     #[allow(missing_docs)]
     pub printing: Printing,
 }
-
-/// `mmtwin fidelity`
-#[derive(Args, Debug)]
-#[command(after_help = "\
-The scenarios are in scenarios/fidelity. A cell has the stored runs of one
-scenario on kernel 6.1 or 6.12 in mode exact or smp, with five seeds. For
-developers: run it in the repository.
-
-Examples:
-  mmtwin fidelity                          compare all stored cells with the twin
-  mmtwin fidelity first-touch --kernel 6.1 --mode exact
-  mmtwin fidelity --refresh                first run missing cells in the lab; --again runs all
-  mmtwin fidelity --write-docs             docs/fidelity.md and docs/fidelity/*.csv")]
-pub struct Fidelity {
-    /// Scenarios (default: all)
-    pub scenarios: Vec<String>,
-    /// Directory with scenarios and stored runs
-    #[arg(long, value_name = "DIR", default_value = "scenarios/fidelity")]
-    pub directory: PathBuf,
-    /// Only this kernel
-    #[arg(long, value_name = "KERNEL")]
-    pub kernel: Option<String>,
-    /// Only this lab mode
-    #[arg(long, value_name = "MODE")]
-    pub mode: Option<mmtwin_lab::Mode>,
-    /// Run missing cells in the lab
-    #[arg(long)]
-    pub refresh: bool,
-    /// Run all cells in the lab, including stored ones
-    #[arg(long, requires = "refresh")]
-    pub again: bool,
-    /// Write docs/fidelity.md and docs/fidelity/*.csv
-    #[arg(long)]
-    pub write_docs: bool,
-}

@@ -1,20 +1,31 @@
 //! `mmtwin fidelity`.
 
-use crate::args::Fidelity;
+use super::unseen;
+use crate::args::{Fidelity, FidelityCells, FidelityVerb};
 use crate::lab::on_lab;
 use crate::{Failure, parallel, say};
 use mmtwin_trace::output::FileOutput;
 use mmtwin_validate::fidelity::difference::{CHANGES, Change, summary};
+use mmtwin_validate::fidelity::unseen::opening_of;
 use mmtwin_validate::fidelity::{Cell, Guests, Judge, Judged, cells, details, files, page};
 use std::path::Path;
 
 /// Where the page is kept.
-const PAGE: &str = "docs/fidelity.md";
+pub(super) const PAGE: &str = "docs/fidelity.md";
 /// Where the figures behind it are kept.
-const FILES: &str = "docs/fidelity";
+pub(super) const FILES: &str = "docs/fidelity";
 
 /// Runs the verb.
 pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
+    match arguments.verb {
+        Some(FidelityVerb::Generate(arguments)) => unseen::generate(&arguments),
+        Some(FidelityVerb::Run(arguments)) => unseen::run(&arguments),
+        Some(FidelityVerb::Test(arguments)) => unseen::test(&arguments),
+        None => judge_cells(&arguments.cells),
+    }
+}
+
+fn judge_cells(arguments: &FidelityCells) -> Result<i32, Failure> {
     let all = cells(&arguments.directory)?;
     let known = |name: &str| all.iter().any(|cell| cell.name == name) || CHANGES.iter().any(|c| c.name == name);
     if let Some(name) = arguments.scenarios.iter().find(|name| !known(name)) {
@@ -50,7 +61,7 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
         true => (None, String::new()),
         false => summary(&changes, &arguments.directory).map(|(csv, sentence)| (Some(csv), sentence))?,
     };
-    let mut text = page(&judged, &sentence);
+    let mut text = page(&opening_of(&unseen::csv())?, &judged, &sentence);
     if !arguments.write_docs {
         if !arguments.scenarios.is_empty() {
             text.push_str(&details(&judged));

@@ -28,6 +28,7 @@ pub mod snap;
 pub mod sweep;
 pub mod table_files;
 pub mod top;
+mod unseen;
 
 use crate::args::{Format, Printing};
 use crate::{Failure, say, status, terminal};

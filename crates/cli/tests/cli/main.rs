@@ -38,3 +38,4 @@ mod table_files;
 mod top;
 mod tracecmd;
 mod transcripts;
+mod unseen;

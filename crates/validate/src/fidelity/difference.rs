@@ -3,7 +3,7 @@
 
 use super::csv::Csv;
 use super::failed;
-use super::store::{Guests, Runs};
+use super::store::{Guests, Runs, SEEDS};
 use crate::Error;
 use mmtwin::{Analysed, Request, run};
 use mmtwin_event::{Event, Kind, Sink, Source};
@@ -142,7 +142,7 @@ impl Change {
         let file = directory.join("runs/difference").join(format!("{}.jsonl.zst", self.name));
         let keep = |recording: &Path, analysed: &Analysed, _: &Scenario| self.kept(recording, analysed);
         let (kernel, mode, file) = (side.kernel, Mode::Exact, file.as_path());
-        work(&Runs { kernel, mode, scenario: &scenario, file, of, keep: &keep })
+        work(&Runs { kernel, mode, seeds: &SEEDS, scenario: &scenario, file, of, keep: &keep })
     }
 
     /// Runs in the lab what is not stored, or all of it; the number of runs. What is stored stays if a kernel was not

@@ -3,11 +3,13 @@
 
 mod csv;
 pub mod difference;
+pub mod generate;
 mod kept;
 mod page;
 mod pages;
 mod same;
 mod store;
+pub mod unseen;
 
 pub use csv::{Csv, files};
 pub use page::{details, page};
@@ -152,7 +154,7 @@ impl Cell {
     fn with_runs<T>(&self, work: impl FnOnce(&Runs<'_, Kept>) -> Result<T, Error>) -> Result<T, Error> {
         let (scenario, of) = (|seed| self.scenario(seed), format!("{} {}", self.kernel, self.mode));
         let (kernel, mode, file) = (self.kernel.as_str(), self.mode, self.stored.as_path());
-        work(&Runs { kernel, mode, scenario: &scenario, file, of: &of, keep: &Kept::of })
+        work(&Runs { kernel, mode, seeds: &SEEDS, scenario: &scenario, file, of: &of, keep: &Kept::of })
     }
 
     /// Runs in the lab what is not stored, or all of it; the number of runs.

@@ -18,9 +18,10 @@ const ERROR: usize = 6;
 /// Of these, those that are only the kernel's.
 const OF_KERNEL: usize = 4;
 
-/// All cells, with what one must know to read them. `changes` says how published changes came out.
-pub fn page(judged: &[Judged], changes: &str) -> String {
-    let mut text = String::from("# Fidelity\n\n");
+/// All cells, with what one must know to read them, behind the page's `opening`. `changes` says how published changes
+/// came out.
+pub fn page(opening: &str, judged: &[Judged], changes: &str) -> String {
+    let mut text = format!("{opening}\n");
     text.push_str(&wrapped(&format!(
         "The twin beside real kernels: scenarios of `scenarios/fidelity`, each run in the [lab](reference/lab.md) on Debian's kernels \
          {} in the modes {} with the seeds {} to {}, and in the twin from the same files.",
@@ -206,7 +207,7 @@ fn how_to_read() -> String {
          `numa-balancing.csv`, `reclaim.csv`, `reclaim-events.csv`, `pages.csv`, `changes.csv`. How to add a scenario or \
          record one again: [lab.md](howto/lab.md#add-a-scenario-to-the-fidelity-page).",
     ];
-    let mut text = String::from("\n## How to read it\n");
+    let mut text = String::from("\n## How to read the examples\n");
     for paragraph in paragraphs {
         text.push('\n');
         text.push_str(&wrapped(paragraph));
@@ -290,7 +291,7 @@ fn wrapped_item(text: &str) -> String {
 }
 
 /// Text in lines.
-fn wrapped(text: &str) -> String {
+pub(super) fn wrapped(text: &str) -> String {
     let (mut lines, mut length) = (String::new(), 0);
     for word in text.split_whitespace() {
         if length > 0 && length + 1 + word.chars().count() > WIDTH {

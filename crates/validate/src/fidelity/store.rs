@@ -28,7 +28,7 @@ const LEVEL: i32 = 19;
 /// Seeds of a cell.
 pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 /// Longest time of a guest.
-const TIME_OUT: Duration = Duration::from_secs(600);
+pub(super) const TIME_OUT: Duration = Duration::from_secs(600);
 
 /// Runs scenarios in the lab, each into its recording.
 type RunGuests<'a> = dyn Fn(&[(&Scenario, PathBuf)], &LabOptions) -> Result<(), mmtwin::Error> + 'a;
@@ -46,6 +46,8 @@ pub struct Guests<'a> {
 pub(super) struct Runs<'a, T> {
     pub kernel: &'a str,
     pub mode: Mode,
+    /// Seeds of its runs.
+    pub seeds: &'a [u64],
     /// The scenario with a seed.
     pub scenario: &'a dyn Fn(u64) -> Result<Scenario, Error>,
     /// Where the runs of the scenario are stored.
@@ -78,7 +80,7 @@ struct Owner {
 }
 
 /// What the machine held when the workload began.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Held {
     /// Nodes of the machine, and the node of every CPU.
     nodes: u32,
@@ -140,7 +142,7 @@ impl<T: Serialize + DeserializeOwned> Runs<'_, T> {
     pub fn missing(&self, again: bool) -> Result<Vec<u64>, Error> {
         let lines = lines(self.file)?;
         let stored = |seed: u64| lines.keys().any(|owner| owner.of == self.of && owner.seed == seed);
-        Ok(SEEDS.into_iter().filter(|&seed| again || !stored(seed)).collect())
+        Ok(self.seeds.iter().copied().filter(|&seed| again || !stored(seed)).collect())
     }
 
     /// The runs that are stored, by seed. They must be of today's scenario.
@@ -184,11 +186,21 @@ impl<T: Serialize + DeserializeOwned> Runs<'_, T> {
     }
 
     /// Keeps what is of use of a recording, in the place of what was stored of its seed.
-    fn store(&self, recording: &Path, seed: u64) -> Result<(), Error> {
+    pub fn store(&self, recording: &Path, seed: u64) -> Result<(), Error> {
         let (analysed, scenario) = (self.read(recording, seed)?, (self.scenario)(seed)?);
         let kept = (self.keep)(recording, &analysed, &scenario)?;
         let held = Held::of(&analysed);
-        let run = Run { of: self.of.into(), seed, scenario: analysed.resolved.unwrap_or_default(), held, kept };
+        self.insert(Run { of: self.of.into(), seed, scenario: analysed.resolved.unwrap_or_default(), held, kept })
+    }
+
+    /// Keeps how a run ended that left no recording.
+    pub fn store_end(&self, seed: u64, kept: T) -> Result<(), Error> {
+        let (scenario, held) = ((self.scenario)(seed)?.to_json(), Held::default());
+        self.insert(Run { of: self.of.into(), seed, scenario, held, kept })
+    }
+
+    fn insert(&self, run: Run<T>) -> Result<(), Error> {
+        let seed = run.seed;
         let mut lines = lines(self.file)?;
         let line = serde_json::to_string(&run).map_err(|error| self.failed(error))?;
         lines.insert(Owner { of: run.of, seed }, line);

@@ -1,0 +1,104 @@
+//! `mmtwin fidelity generate`, `run` and `test`: scenarios that a seed draws.
+
+use super::fidelity::{FILES, PAGE};
+use crate::args::{FidelityGenerate, FidelityRun, FidelityTest};
+use crate::lab::each_on_lab;
+use crate::{Failure, parallel, say};
+use mmtwin::Error;
+use mmtwin::running::LabOptions;
+use mmtwin_scenario::Scenario;
+use mmtwin_trace::output::FileOutput;
+use mmtwin_validate::fidelity::generate::scenario;
+use mmtwin_validate::fidelity::unseen::{self, Cell, Judged, Set, Summary};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What changes the twin's results: where a commit says which twin it was.
+const OF_TWIN: [&str; 3] = ["crates", "kernels", "machines"];
+
+/// Writes the scenario of a seed.
+pub fn generate(arguments: &FidelityGenerate) -> Result<i32, Failure> {
+    let text = scenario(arguments.seed);
+    let Some(directory) = &arguments.output else {
+        std::io::stdout().write_all(text.as_bytes())?;
+        return Ok(0);
+    };
+    std::fs::create_dir_all(directory)?;
+    let file = directory.join(format!("seed-{}.toml", arguments.seed));
+    FileOutput::open(&file, arguments.force, 0o666)?.write(text.as_bytes())?;
+    Ok(0)
+}
+
+/// Runs scenarios in the lab.
+pub fn run(arguments: &FidelityRun) -> Result<i32, Failure> {
+    let cells = unseen::cells(&arguments.directory, &arguments.seeds.0)?;
+    // Seed by seed, so that what is stored is said early.
+    for of_seed in cells.chunk_by(|a, b| a.seed == b.seed) {
+        let kept = unseen::refresh(of_seed, arguments.jobs.into(), &guests, &say)?;
+        say(&format!("seed {}: {kept} runs in the lab", of_seed[0].seed));
+    }
+    Ok(0)
+}
+
+/// What came of each guest.
+fn guests(runs: &[(&Scenario, PathBuf)], options: &LabOptions) -> Result<Vec<Result<(), Error>>, Error> {
+    Ok(each_on_lab(runs, options)?.into_iter().map(|outcome| outcome.map(drop)).collect())
+}
+
+/// Judges the twin by what is stored.
+pub fn test(arguments: &FidelityTest) -> Result<i32, Failure> {
+    let idle = unseen::idle(&arguments.directory)?;
+    let judge = |cell: &Cell| Ok(cell.judge(idle.get(cell.kernel).unwrap_or(&Default::default()))?);
+    let (commit, date) = commit();
+    let mut summaries = Vec::new();
+    let mut text = String::new();
+    for set in Set::ALL.into_iter().filter(|set| !arguments.details || *set == Set::Development) {
+        let cells = unseen::stored(&arguments.directory, set)?;
+        if cells.is_empty() {
+            continue;
+        }
+        let judged: Vec<Judged> = parallel::each(&cells, judge)?;
+        if arguments.details {
+            text = unseen::details(&judged);
+        }
+        summaries.push(Summary::new(set, (&commit, &date), &judged));
+    }
+    if summaries.is_empty() {
+        let directory = arguments.directory.display();
+        let what = if arguments.details { "the development set" } else { "generated scenarios" };
+        return Err(Failure::Error(format!(
+            "{directory}: no runs of {what} are stored: mmtwin fidelity run --seeds 1..8"
+        )));
+    }
+    if !arguments.write_docs {
+        std::io::stdout().write_all((unseen::tables(&summaries) + &text).as_bytes())?;
+        return Ok(0);
+    }
+    let page = std::fs::read_to_string(PAGE).map_err(|e| Failure::Error(format!("{PAGE}: {e}")))?;
+    let page = unseen::reopened(&page, &summaries)
+        .ok_or_else(|| Failure::Error(format!("{PAGE} has no named examples: mmtwin fidelity --write-docs")))?;
+    std::fs::create_dir_all(FILES)?;
+    FileOutput::open(&csv(), true, 0o666)?.write(unseen::text(&summaries).as_bytes())?;
+    FileOutput::open(PAGE.as_ref(), true, 0o666)?.write(page.as_bytes())?;
+    Ok(0)
+}
+
+/// The file behind the start of the page.
+pub fn csv() -> PathBuf {
+    Path::new(FILES).join("unseen.csv")
+}
+
+/// The commit of the repository and its date, as git says them.
+fn commit() -> (String, String) {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_string())
+    };
+    let unknown = || "unknown".to_string();
+    let commit = git(&["log", "-1", "--abbrev=8", "--format=%h"]).unwrap_or_else(unknown);
+    let date = git(&["log", "-1", "--format=%cs"]).unwrap_or_else(unknown);
+    let changed = git(&[&["status", "--porcelain", "--"][..], &OF_TWIN].concat());
+    let with = changed.filter(|changed| !changed.is_empty()).map_or("", |_| " with changes");
+    (commit + with, date)
+}

@@ -1,0 +1,224 @@
+//! What the judged sets look like: the table that opens docs/fidelity.md, the file behind it, and the details of
+//! scenarios of the development set.
+
+use super::aggregate::{COLUMNS, table};
+use super::ranking::ranking;
+use super::{Judged, Quantity, Row, Set, rows};
+use crate::Error;
+use crate::fidelity::failed;
+use crate::fidelity::page::wrapped;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Where the page goes on with the hand-made scenarios.
+const EXAMPLES: &str = "## Named examples\n";
+/// Columns before those of a row.
+const HEAD: &str = "set,commit,date,scenarios,cells,runs,ended_alike";
+/// Quantities of a scenario that are printed at most.
+const SHOWN: usize = 15;
+
+/// A set with what was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Name of the set.
+    pub set: String,
+    /// Commit of the twin.
+    pub commit: String,
+    /// Its date.
+    pub date: String,
+    /// Scenarios.
+    pub scenarios: usize,
+    /// Scenarios by kernel.
+    pub cells: usize,
+    /// Runs of the kernel.
+    pub runs: usize,
+    /// Runs that ended alike on both arms.
+    pub alike: usize,
+    /// Errors by group.
+    pub rows: Vec<Row>,
+}
+
+impl Summary {
+    /// Of all cells of a set.
+    pub fn new(set: Set, (commit, date): (&str, &str), judged: &[Judged]) -> Summary {
+        let quantities: Vec<Quantity> = judged.iter().flat_map(|of| of.quantities.iter().cloned()).collect();
+        let mut seeds: Vec<u64> = judged.iter().map(|of| of.cell.seed).collect();
+        seeds.dedup();
+        let ends = || judged.iter().flat_map(|of| &of.ends);
+        Summary {
+            set: set.name().into(),
+            commit: commit.into(),
+            date: date.into(),
+            scenarios: seeds.len(),
+            cells: judged.iter().filter(|of| !of.ends.is_empty()).count(),
+            runs: ends().count(),
+            alike: ends().filter(|(kernel, twin)| kernel.is_like(twin)).count(),
+            rows: rows(&quantities),
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let Summary { set, commit, date, scenarios, cells, runs, alike, .. } = self;
+        format!(
+            "The {set} set: {scenarios} scenarios, {cells} cells of a scenario on a kernel, {runs} runs of a kernel, of which \
+             {alike} ended as the twin's did. Twin of commit {commit}, {date}."
+        )
+    }
+}
+
+/// The file behind the table.
+pub fn text(summaries: &[Summary]) -> String {
+    let mut text = format!("{HEAD},{COLUMNS}\n");
+    for of in summaries {
+        let Summary { set, commit, date, scenarios, cells, runs, alike, rows } = of;
+        for row in rows {
+            let _ = writeln!(text, "{set},{commit},{date},{scenarios},{cells},{runs},{alike},{}", row.line());
+        }
+    }
+    text
+}
+
+/// From the text of such a file; `None`: it is not one.
+fn read(text: &str) -> Option<Vec<Summary>> {
+    let mut lines = text.lines();
+    if lines.next()? != format!("{HEAD},{COLUMNS}") {
+        return None;
+    }
+    let mut summaries: Vec<Summary> = Vec::new();
+    for line in lines {
+        let mut cells = line.splitn(8, ',');
+        let mut next = || cells.next();
+        let (set, commit, date) = (next()?, next()?, next()?);
+        let mut number = || next()?.parse::<usize>().ok();
+        let (scenarios, in_all, runs, alike) = (number()?, number()?, number()?, number()?);
+        let row = Row::read(cells.next()?)?;
+        match summaries.last_mut().filter(|of| of.set == set) {
+            Some(of) => of.rows.push(row),
+            None => summaries.push(Summary {
+                set: set.into(),
+                commit: commit.into(),
+                date: date.into(),
+                scenarios,
+                cells: in_all,
+                runs,
+                alike,
+                rows: vec![row],
+            }),
+        }
+    }
+    Some(summaries)
+}
+
+/// The start of the page by the file behind it, to the heading of the hand-made scenarios. Without the file it is the
+/// heading alone.
+///
+/// # Errors
+/// If the file cannot be read, or is not one.
+pub fn opening_of(file: &Path) -> Result<String, Error> {
+    if !file.exists() {
+        return Ok(opening(&[]));
+    }
+    let text = std::fs::read_to_string(file).map_err(|e| failed(format!("{}: {e}", file.display())))?;
+    let again = || failed(format!("{}: not of this version: `mmtwin fidelity test --write-docs`", file.display()));
+    Ok(opening(&read(&text).ok_or_else(again)?))
+}
+
+/// The tables of sets, each with its sentence.
+pub fn tables(summaries: &[Summary]) -> String {
+    summaries.iter().map(|of| format!("\n{}\n{}", wrapped(&of.sentence()), table(&of.rows))).collect()
+}
+
+/// The start of the page.
+fn opening(summaries: &[Summary]) -> String {
+    let mut page = String::from("# Fidelity\n");
+    if !summaries.is_empty() {
+        page.push('\n');
+        page.push_str(&wrapped(
+            "How far the twin is from real kernels on scenarios that nobody wrote: a seed draws machine, tunables and workload \
+             (`mmtwin fidelity generate --seed N`). Rules of the twin are found and corrected on the development set (seeds 1 to \
+             999) and on the named examples below. The test set (seeds 1000 to 1999) judges: only what is in this table is printed \
+             of it.",
+        ));
+    }
+    page.push_str(&tables(summaries));
+    page.push('\n');
+    if !summaries.is_empty() {
+        for paragraph in HOW {
+            page.push_str(&wrapped(paragraph));
+            page.push('\n');
+        }
+    }
+    page.push_str(EXAMPLES);
+    page
+}
+
+/// How to read the table.
+const HOW: [&str; 2] = [
+    "Every scenario runs in the [lab](reference/lab.md) in mode exact, on 6.1 and 6.12, with the seeds 1 and 2, and in the \
+     twin from the state of each guest. An error is the distance of the twin's median from the kernel's, without what an \
+     idle guest counts, in percent of the kernel's. A quantity is judged if one side has 1000 of it (stalls 100; phases \
+     0.1 s; throughput 100 accesses per second; makespan 1 s); where the kernel has less, the error is in percent of that. \
+     Node counters and placement are judged on machines with several nodes, phases with a duration by their throughput, \
+     others by how long they took. *Seed to seed* is how far the kernel's own runs are from each other.",
+    "`mmtwin fidelity run --seeds A..B` runs in the lab what is not stored, `mmtwin fidelity test` judges what is stored. Every \
+     figure of the table is in [fidelity/unseen.csv](fidelity/unseen.csv). Not judged: latencies of accesses, curves over \
+     time, counters of cgroups.",
+];
+
+/// A page with another opening.
+pub fn reopened(page: &str, summaries: &[Summary]) -> Option<String> {
+    let rest = page.split_once(EXAMPLES)?.1;
+    Some(opening(summaries) + rest)
+}
+
+/// Which quantities the error of the development set is made of, then its scenarios one by one, the quantities with the
+/// largest errors first.
+pub fn details(judged: &[Judged]) -> String {
+    let mut text = ranking(judged.iter().flat_map(|of| &of.quantities));
+    for Judged { cell, ends, quantities } in judged {
+        let _ = writeln!(text, "\n## Seed {} on {}\n", cell.seed, cell.kernel);
+        for (kernel, twin) in ends.iter().filter(|(kernel, twin)| !(kernel.is_whole() && kernel.is_like(twin))) {
+            let _ = writeln!(text, "- the kernel's run: {kernel:?}; the twin's: {twin:?}");
+        }
+        let mut sorted: Vec<&Quantity> = quantities.iter().collect();
+        sorted.sort_by(|a, b| b.error.abs().total_cmp(&a.error.abs()));
+        let _ =
+            writeln!(text, "| quantity | kernel | twin | error | kernel, seed to seed | |\n|---|--:|--:|--:|--:|---|");
+        for of in sorted.into_iter().take(SHOWN) {
+            let own = of.own.map_or_else(|| "n/a".into(), |own| format!("{own:.1} %"));
+            let beyond = if of.is_beyond() { "beyond" } else { "" };
+            let Quantity { name, kernel, twin, error, .. } = of;
+            let _ = writeln!(text, "| {name} | {kernel:.1} | {twin:.1} | {error:+.1} % | {own} | {beyond} |");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary() -> Summary {
+        let rows = rows(&[]);
+        let (commit, date) = ("abc".into(), "2026-11-26".into());
+        Summary { set: "test".into(), commit, date, scenarios: 2, cells: 4, runs: 8, alike: 7, rows }
+    }
+
+    #[test]
+    fn the_file_has_all_that_the_table_has() {
+        let of = [summary(), Summary { set: "development".into(), ..summary() }];
+        assert_eq!(read(&text(&of)), Some(of.to_vec()));
+        assert_eq!(read("set,commit\n"), None);
+    }
+
+    #[test]
+    fn the_page_opens_with_the_table() {
+        let page = opening(&[summary()]) + "\nThe rest.\n";
+        assert!(page.starts_with("# Fidelity\n\nHow far"), "{page}");
+        assert!(page.contains("4 cells of a scenario on a kernel, 8 runs of a kernel, of which 7 ended"), "{page}");
+        let other = reopened(&page, &[]).expect("a page");
+        assert_eq!(other, "# Fidelity\n\n## Named examples\n\nThe rest.\n");
+        assert_eq!(reopened(&other, &[summary()]), Some(page));
+        assert_eq!(reopened("# Fidelity\n", &[]), None);
+    }
+}
