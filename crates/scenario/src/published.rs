@@ -1,6 +1,10 @@
 //! Published figures: `scenarios/published/NAME/published.toml`. They are data; each row has the overrides of
 //! `scenario.toml` beside it for the run that it is compared with.
 
+mod series;
+
+pub use series::{Fixed, Noise, Parameter, Patch, Range, Test};
+
 use crate::check::Check;
 use crate::tree::{self, Fault, Faults, Sources};
 use serde::Deserialize;
@@ -39,6 +43,18 @@ pub struct Published {
     /// Parameters of the workload that were fixed on rows; those of the machine are in its file.
     #[serde(default, rename = "parameter")]
     pub parameters: Vec<Parameter>,
+    /// Tests.
+    #[serde(default, rename = "test")]
+    pub tests: Vec<Test>,
+    /// Patches of the series, in its order.
+    #[serde(default, rename = "patch")]
+    pub patches: Vec<Patch>,
+    /// What published figures of one kernel differ by.
+    #[serde(default)]
+    pub noise: Noise,
+    /// Ranges of machine constants.
+    #[serde(default, rename = "range")]
+    pub ranges: Vec<Range>,
     /// Rows whose order is reported.
     #[serde(default, rename = "order")]
     pub orders: Vec<Ordered>,
@@ -112,6 +128,9 @@ pub struct Row {
     /// Published values by metric.
     #[serde(default)]
     pub values: BTreeMap<String, f64>,
+    /// Metrics that are reported although nothing was published of them.
+    #[serde(default)]
+    pub unpublished: Vec<String>,
 }
 
 /// A published histogram of a row.
@@ -162,16 +181,6 @@ pub struct Pair {
     pub after: String,
 }
 
-/// A parameter of the workload.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Parameter {
-    /// Its meaning.
-    pub name: String,
-    /// Key of the row that it was fixed on.
-    pub row: String,
-}
-
 /// Rows from the best to the worst.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -208,13 +217,12 @@ pub struct Layout {
     pub key: String,
     /// As it was called.
     pub title: String,
+    /// The table of reports whose layout it has.
+    pub block: String,
     /// Keys of its lines.
     pub metrics: Vec<String>,
     /// Keys of its columns, the one that the others are compared with first.
     pub rows: Vec<String>,
-    /// Changes are judged of lines that reach this in some column; absent: of none.
-    #[serde(default)]
-    pub judged: Option<f64>,
 }
 
 /// How near a metric is to be to the published one, in every row of layouts.
@@ -302,10 +310,7 @@ impl Published {
             let has = row.is_none_or(|row| row.is_some_and(|row| row.values.contains_key(&metric.key)));
             check.require(has, &format!("metric.#{i}.scaled_on"), || format!("no such row with {}", metric.key));
         }
-        for (i, parameter) in published.parameters.iter().enumerate() {
-            let known = rows.contains(parameter.row.as_str());
-            check.require(known, &format!("parameter.#{i}.row"), || "no such row".into());
-        }
+        published.check_series(&mut check);
         for (i, order) in published.orders.iter().enumerate() {
             check.require(metrics.contains(order.metric.as_str()), &format!("order.#{i}.metric"), || {
                 format!("there is no metric {}", order.metric)

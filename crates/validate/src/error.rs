@@ -21,6 +21,26 @@ pub enum Error {
         /// Which row, and what is wrong.
         message: String,
     },
+    /// A bundle of the user cannot be run beside a study.
+    #[error("{file}: {message}")]
+    Variant {
+        /// Its file.
+        file: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A bundle of the user is based on a kernel that a study does not have.
+    #[error("{file}: base {base} is no kernel of {study}; its kernels: {known}")]
+    NoBase {
+        /// The file of the bundle.
+        file: String,
+        /// What it is based on.
+        base: String,
+        /// The study.
+        study: &'static str,
+        /// Kernels of the study.
+        known: String,
+    },
     /// Runs that cannot be compared: the file and why.
     #[error("{0}")]
     Fidelity(String),

@@ -8,7 +8,7 @@ use mmtwin::Scenario;
 use mmtwin::running::{LabOptions, on_lab};
 use mmtwin_lab::Mode;
 use mmtwin_validate::fidelity::difference::{CHANGES, summary};
-use mmtwin_validate::fidelity::unseen::opening_of;
+use mmtwin_validate::fidelity::unseen::{self, opening_of};
 use mmtwin_validate::fidelity::{Cell, Guests, Judge, Judged, SEEDS, cells, files, page};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -97,6 +97,35 @@ fn the_figures_are_those_of_today() {
     for cell in missing {
         assert!(long(&cell) && cell.mode == Mode::Smp, "{cell} is not stored");
     }
+}
+
+#[test]
+fn the_figures_of_generated_scenarios_are_those_of_today() {
+    if !everything() {
+        return;
+    }
+    let directory = root().join("scenarios/fidelity");
+    let idle = unseen::idle(&directory).unwrap_or_else(|error| panic!("{error}"));
+    let judge = |cell: &unseen::Cell| cell.judge(&idle[cell.kernel]).unwrap_or_else(|error| panic!("{error}"));
+    let of_set = |set: unseen::Set| {
+        let cells = unseen::stored(&directory, set).unwrap_or_else(|error| panic!("{error}"));
+        let judged: Vec<unseen::Judged> = cells.iter().map(judge).collect();
+        unseen::Summary::new(set, ("", ""), &judged)
+    };
+    let today = unseen::text(&unseen::Set::ALL.map(of_set));
+    // Set, commit and date come first; the commit is that of the twin that was judged.
+    let without_commit = |text: &str| -> Vec<String> {
+        text.lines()
+            .map(|line| line.split(',').enumerate().filter(|(at, _)| ![1, 2].contains(at)))
+            .map(|cells| cells.map(|(_, cell)| cell).collect::<Vec<_>>().join(","))
+            .collect()
+    };
+    let stored = std::fs::read_to_string(root().join("docs/fidelity/unseen.csv")).expect("the table of the page");
+    assert_eq!(
+        without_commit(&stored),
+        without_commit(&today),
+        "`make fidelity` writes docs/fidelity/unseen.csv again"
+    );
 }
 
 #[test]

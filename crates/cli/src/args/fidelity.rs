@@ -39,6 +39,8 @@ pub enum FidelityVerb {
     Run(FidelityRun),
     /// Judge the twin by the stored runs of generated scenarios
     Test(FidelityTest),
+    /// Find the smallest scenario in which the twin still differs from the kernel, in the lab
+    Search(FidelitySearch),
 }
 
 /// `mmtwin fidelity generate`
@@ -104,6 +106,35 @@ pub struct FidelityTest {
     /// Write the start of docs/fidelity.md and docs/fidelity/unseen.csv, with the commit
     #[arg(long)]
     pub write_docs: bool,
+}
+
+/// `mmtwin fidelity search`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Takes the scenario of the development set that differs most, or that of --seed,
+and removes processes, phases, accesses, regions, cgroups and tunables one by
+one, each in a guest, as long as the quantity still differs by half of its
+error. `mmtwin fidelity test --details` has the quantities.
+
+Examples:
+  mmtwin fidelity search -o least.toml
+  mmtwin fidelity search --quantity pgscan_direct --seed 7 -o least.toml")]
+pub struct FidelitySearch {
+    /// Only this scenario of the development set
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Quantity; default: that with the largest error
+    #[arg(long, value_name = "NAME")]
+    pub quantity: Option<String>,
+    /// File for the scenario; default: standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(short, long)]
+    pub force: bool,
+    /// Directory with stored runs
+    #[arg(long, value_name = "DIR", default_value = "scenarios/fidelity")]
+    pub directory: PathBuf,
 }
 
 /// Which cells, and what is done with them.

@@ -205,6 +205,7 @@ Runs of one column are separated by commas; NAME= names a column:
   mmtwin compare vanilla=b1.mmt,b2.mmt,b3.mmt patched=n1.mmt,n2.mmt,n3.mmt
   mmtwin compare base.mmt new.mmt reclaim
   mmtwin compare base.mmt new.mmt --fail-on 'psi.memory.* worse > 5%'
+  mmtwin compare base.mmt new.mmt --style historic   one column per kernel, as a cover letter prints it
   mmtwin compare base.mmt new.mmt --format html -o c.html   charts on one axis
   mmtwin compare base.mmt new.mmt --format arrow -o tables   an Arrow file for each table
 
@@ -222,6 +223,9 @@ pub struct Compare {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub amount: Amount,
+    /// Layout of the tables; historic: the blocks of the published reports, one column per input
+    #[arg(long, value_enum, default_value_t = TableStyle::Modern)]
+    pub style: TableStyle,
     /// Exit with status 3 if a row matches the expression
     #[arg(long, value_name = "EXPR")]
     pub fail_on: Option<String>,

@@ -1,7 +1,7 @@
 //! Verbs of scenarios: to run, check, replay, reproduce and compare them with kernels.
 
 use super::quantity::parse_time;
-use super::{Amount, Printing};
+use super::{Amount, Printing, TableStyle};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -300,17 +300,43 @@ pub enum Replacement {
 /// `mmtwin reproduce`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A row is `fitted` if a parameter of its machine file was fitted to it; all
-others are predicted. The published figures are in scenarios/published; every
-row is a run of the simulated kernel.
+The published figures are in scenarios/published; every row is a run of the
+simulated kernel. The first table of a study has the parameters that were fixed
+with published figures known, the last one its score.
+
+A change below the noise floor is no change, and counts as right only if it is
+none on both sides. --by-patch runs each kernel beside a patch with several
+seeds, on all CPUs: it takes minutes for a study, and longer for all.
+
+A bundle of --variant has `base` and the keys that differ, like those in
+kernels/; it runs in every test that has its base.
 
 Examples:
   mmtwin reproduce numa-counters
-  mmtwin reproduce vmalloc-purge --table vmalloc-purge-average --format csv")]
+  mmtwin reproduce vmalloc-purge --table vmalloc-purge-average --format csv
+  mmtwin reproduce --by-patch --seeds 4                one table for all series
+  mmtwin reproduce lumpy-2012 --by-patch               and every quantity of one
+  mmtwin reproduce pseudo-interleaving --variant mine.toml
+  mmtwin reproduce vmscan-2010 --style historic        as its cover letter prints it")]
 pub struct Reproduce {
     /// Studies: numa-counters, vmalloc-purge, pseudo-interleaving, staggered-scan, vmscan-2010, lumpy-2012,
     /// explain-2012 (default: all)
     pub names: Vec<String>,
+    /// What each patch changes: decisions of the kernel, and quantities with interval and noise floor
+    #[arg(long)]
+    pub by_patch: bool,
+    /// With --by-patch: runs of each kernel
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+    /// A kernel bundle of yours to run beside the kernels of the series
+    #[arg(long, value_name = "FILE")]
+    pub variant: Option<PathBuf>,
+    /// Verdicts with machine constants at the ends of their ranges, and those that matter most
+    #[arg(long, conflicts_with_all = ["by_patch", "variant", "style"])]
+    pub sensitivity: bool,
+    /// Layout of the tables
+    #[arg(long, value_enum, default_value_t = TableStyle::Modern)]
+    pub style: TableStyle,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,

@@ -2,7 +2,7 @@
 
 use super::report::for_people;
 use super::{append, colour, html, reported, table_files};
-use crate::args::{Compare, Format, ReportFormat, ReportPrinting};
+use crate::args::{Compare, Format, ReportFormat, ReportPrinting, TableStyle};
 use crate::{Failure, output, reading, terminal};
 use mmtwin::{Analysed, running};
 use mmtwin_report::column::ColumnArgument;
@@ -10,6 +10,7 @@ use mmtwin_report::compare::{Comparison, JoinedBody, JoinedTable};
 use mmtwin_report::fail_on::FailOn;
 use mmtwin_report::format;
 use mmtwin_report::side_by_side::{self, Subject};
+use mmtwin_report::tables::historic;
 use mmtwin_report::topics;
 use mmtwin_trace::input::Options;
 use mmtwin_validate::fidelity;
@@ -30,6 +31,9 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
         let name = topic.name;
         return Err(Failure::Usage(format!("topic {name} and --table: specify one of them (a file is ./{name})")));
     }
+    if arguments.style == TableStyle::Historic {
+        check_historic(&arguments, topic.map(|topic| topic.name))?;
+    }
     arguments.output.check(arguments.printing.format, false)?;
     if arguments.printing.format == ReportFormat::Html {
         let page = html::compare(&arguments, fail_on.as_ref())?;
@@ -41,6 +45,11 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     let mut comparison = mmtwin::compare(&columns);
     let outcome = fail_on.map(|f| f.evaluate(&comparison)).transpose().map_err(|e| usage(&e))?;
     let mode = output::mode_of(comparison.inputs.iter().map(|input| &input.info.name));
+    if arguments.style == TableStyle::Historic {
+        let text = historic::of_comparison(&comparison, &arguments.printing.tables);
+        arguments.output.write(text.as_bytes(), mode, !arguments.amount.no_pager)?;
+        return Ok(outcome.map_or(0, |outcome| reported(&outcome)));
+    }
     let Some(printing) = arguments.printing.text() else {
         match topic {
             Some(topic) => comparison.select_topic(topic),
@@ -78,6 +87,20 @@ pub fn run(arguments: Compare) -> Result<i32, Failure> {
     }
     arguments.output.write(&text, mode, !arguments.amount.no_pager)?;
     Ok(outcome.map_or(0, |outcome| reported(&outcome)))
+}
+
+/// Refuses what has no historic layout.
+fn check_historic(arguments: &Compare, topic: Option<&str>) -> Result<(), Failure> {
+    if let Some(name) = topic {
+        return Err(Failure::Usage(format!("topic {name} has no historic layout (a file is ./{name})")));
+    }
+    if arguments.printing.format != ReportFormat::Table {
+        return Err(Failure::Usage("--style historic is text: it has no other --format".into()));
+    }
+    match arguments.printing.tables.iter().find(|table| !historic::has(table)) {
+        Some(table) => Err(Failure::Usage(format!("table {table} has no historic layout"))),
+        None => Ok(()),
+    }
 }
 
 /// Reads all inputs of the columns. Returns the columns' names and what was read of each.

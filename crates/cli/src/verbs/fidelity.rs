@@ -21,6 +21,7 @@ pub fn run(arguments: Fidelity) -> Result<i32, Failure> {
         Some(FidelityVerb::Generate(arguments)) => unseen::generate(&arguments),
         Some(FidelityVerb::Run(arguments)) => unseen::run(&arguments),
         Some(FidelityVerb::Test(arguments)) => unseen::test(&arguments),
+        Some(FidelityVerb::Search(arguments)) => unseen::search(&arguments),
         None => judge_cells(&arguments.cells),
     }
 }

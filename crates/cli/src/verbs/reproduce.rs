@@ -1,10 +1,11 @@
 //! `mmtwin reproduce`.
 
 use super::print_tables;
-use crate::Failure;
-use crate::args::Reproduce;
+use crate::args::{Format, Reproduce, TableStyle};
+use crate::{Failure, terminal};
 use mmtwin_report::model::{Finding, InputInfo};
-use mmtwin_validate::reproduce::{ALL, Study, reproduce};
+use mmtwin_validate::Error;
+use mmtwin_validate::reproduce::{ALL, Reproduction, Request, Study, Variant, by_patch, reproduce_as, sensitivity};
 
 /// Runs the verb.
 pub fn run(arguments: Reproduce) -> Result<i32, Failure> {
@@ -12,22 +13,71 @@ pub fn run(arguments: Reproduce) -> Result<i32, Failure> {
         true => ALL.iter().collect(),
         false => arguments.names.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
     };
-    let (mut tables, mut findings) = (Vec::new(), Vec::new());
-    for study in &studies {
-        let reproduction = reproduce(study)?;
-        tables.extend(reproduction.tables());
-        findings.extend(reproduction.remarks().map(|sentence| Finding {
-            key: "soft_lockup".into(),
-            severity: 50,
-            sentence,
-            detail: String::new(),
-            command: String::new(),
-            ..Finding::default()
-        }));
+    let historic = arguments.style == TableStyle::Historic;
+    if historic && (arguments.printing.format != Format::Table || !arguments.printing.tables.is_empty()) {
+        return Err(Failure::Usage("--style historic is text of all tables: without --format and --table".into()));
     }
     // The one column: what stands beside the published figures.
     let input = InputInfo { name: "twin".into(), arm: "twin".into(), ..InputInfo::default() };
-    print_tables(input, tables, findings, &arguments.printing)
+    if arguments.sensitivity {
+        let tables =
+            studies.iter().filter_map(|study| sensitivity(study, &[]).transpose()).collect::<Result<Vec<_>, _>>()?;
+        if tables.is_empty() {
+            return Err(Failure::Usage(format!(
+                "no ranges of constants are stated for {}",
+                arguments.names.join(", ")
+            )));
+        }
+        return print_tables(input, tables, Vec::new(), &arguments.printing);
+    }
+    let variant = arguments.variant.as_deref().map(Variant::load).transpose()?;
+    let reproductions = all(&studies, &arguments, variant.as_ref())?;
+    if historic {
+        let text: String = reproductions.iter().map(Reproduction::cover_letter).collect();
+        terminal::show(text.as_bytes(), true)?;
+        return Ok(0);
+    }
+    let mut tables = Vec::new();
+    match arguments.by_patch {
+        true if arguments.names.is_empty() => {}
+        true => {
+            for reproduction in &reproductions {
+                tables.extend(reproduction.changes_table());
+            }
+        }
+        false => reproductions.iter().for_each(|reproduction| tables.extend(reproduction.tables())),
+    }
+    // Last, as it is the answer.
+    tables.extend(by_patch(&reproductions));
+    let remarks = reproductions.iter().flat_map(|reproduction| {
+        let idle = variant.iter().filter_map(|variant| reproduction.unexercised(variant));
+        let idle = idle.map(|sentence| ("variant_unexercised", sentence));
+        let halted = reproduction.halted().map(|sentence| ("run_ended_early", sentence));
+        reproduction.remarks().map(|sentence| ("soft_lockup", sentence)).chain(idle).chain(halted)
+    });
+    let finding =
+        |(key, sentence): (&str, String)| Finding { key: key.into(), severity: 50, sentence, ..Finding::default() };
+    print_tables(input, tables, remarks.map(finding).collect(), &arguments.printing)
+}
+
+/// Runs the studies. Of all studies those are passed over that a variant does not concern, or that have no patches where
+/// only patches are asked for.
+fn all(studies: &[&Study], arguments: &Reproduce, variant: Option<&Variant>) -> Result<Vec<Reproduction>, Failure> {
+    let seeds = arguments.by_patch.then_some(arguments.seeds);
+    let request = Request { seeds, variant, ..Request::default() };
+    let mut reproductions = Vec::new();
+    let mut other = None;
+    for study in studies {
+        match reproduce_as(study, &request) {
+            Ok(reproduction) => reproductions.push(reproduction),
+            Err(error @ Error::NoBase { .. }) if arguments.names.is_empty() => other = Some(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match other {
+        Some(error) if reproductions.is_empty() => Err(error.into()),
+        _ => Ok(reproductions),
+    }
 }
 
 fn named(name: &str) -> Result<&'static Study, Failure> {

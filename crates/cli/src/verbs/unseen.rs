@@ -1,7 +1,7 @@
-//! `mmtwin fidelity generate`, `run` and `test`: scenarios that a seed draws.
+//! `mmtwin fidelity generate`, `run`, `test` and `search`: scenarios that a seed draws.
 
 use super::fidelity::{FILES, PAGE};
-use crate::args::{FidelityGenerate, FidelityRun, FidelityTest};
+use crate::args::{FidelityGenerate, FidelityRun, FidelitySearch, FidelityTest};
 use crate::lab::each_on_lab;
 use crate::{Failure, parallel, say};
 use mmtwin::Error;
@@ -9,7 +9,9 @@ use mmtwin::running::LabOptions;
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::output::FileOutput;
 use mmtwin_validate::fidelity::generate::scenario;
+use mmtwin_validate::fidelity::unseen::search::{largest, of_development, smallest};
 use mmtwin_validate::fidelity::unseen::{self, Cell, Judged, Set, Summary};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -65,11 +67,8 @@ pub fn test(arguments: &FidelityTest) -> Result<i32, Failure> {
         summaries.push(Summary::new(set, (&commit, &date), &judged));
     }
     if summaries.is_empty() {
-        let directory = arguments.directory.display();
         let what = if arguments.details { "the development set" } else { "generated scenarios" };
-        return Err(Failure::Error(format!(
-            "{directory}: no runs of {what} are stored: mmtwin fidelity run --seeds 1..8"
-        )));
+        return Err(nothing_stored(&arguments.directory, what));
     }
     if !arguments.write_docs {
         std::io::stdout().write_all((unseen::tables(&summaries) + &text).as_bytes())?;
@@ -82,6 +81,36 @@ pub fn test(arguments: &FidelityTest) -> Result<i32, Failure> {
     FileOutput::open(&csv(), true, 0o666)?.write(unseen::text(&summaries).as_bytes())?;
     FileOutput::open(PAGE.as_ref(), true, 0o666)?.write(page.as_bytes())?;
     Ok(0)
+}
+
+/// Makes a scenario smaller as long as the twin differs from the kernel.
+pub fn search(arguments: &FidelitySearch) -> Result<i32, Failure> {
+    if let Some(output) = &arguments.output {
+        FileOutput::check(output, arguments.force)?;
+    }
+    arguments.seed.map_or(Ok(()), of_development)?;
+    let idle = unseen::idle(&arguments.directory)?;
+    let nothing = BTreeMap::new();
+    let idle = |kernel: &str| idle.get(kernel).unwrap_or(&nothing);
+    let mut cells = unseen::stored(&arguments.directory, Set::Development)?;
+    cells.retain(|cell| arguments.seed.is_none_or(|seed| cell.seed == seed));
+    if cells.is_empty() {
+        return Err(nothing_stored(&arguments.directory, "the development set"));
+    }
+    let judged = parallel::each(&cells, |cell| Ok(cell.judge(idle(cell.kernel))?))?;
+    let of = largest(&judged, arguments.quantity.as_deref())?;
+    say(&format!("seed {} on {}: {} differs by {:+.1} %", of.seed, of.kernel, of.quantity, of.error));
+    let text = smallest(&of, idle(of.kernel), &guests, &say)?.to_toml();
+    match &arguments.output {
+        None => std::io::stdout().write_all(text.as_bytes())?,
+        Some(output) => FileOutput::open(output, arguments.force, 0o666)?.write(text.as_bytes())?,
+    }
+    Ok(0)
+}
+
+fn nothing_stored(directory: &Path, what: &str) -> Failure {
+    let directory = directory.display();
+    Failure::Error(format!("{directory}: no runs of {what} are stored: mmtwin fidelity run --seeds 1..8"))
 }
 
 /// The file behind the start of the page.

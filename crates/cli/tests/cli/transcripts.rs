@@ -101,6 +101,8 @@ fn lost_events_and_the_exit_status() {
 fn comparisons() {
     let [cgroup, writeback, slab, lost] = ["cgroup-6.18", "writeback-6.18", "slab-6.18", "lost-6.18"].map(recording);
     transcript("compare", &["compare", &cgroup, &writeback, "--table", "reclaim-cgroup,vmscan"]);
+    let columns = ["base=tests/data/postprocess-6.1.txt.gz", "new=tests/data/postprocess-6.1.txt.gz"];
+    transcript("compare-historic", &[&["compare", "--style", "historic"], &columns[..]].concat());
     let base = format!("base={V6},{slab},{writeback}");
     let new = format!("new={cgroup},{lost},{V7}");
     transcript("compare-runs", &["compare", &base, &new, "--table", "reclaim-cgroup"]);
@@ -210,9 +212,17 @@ fn errors() {
     transcript("usage-no-input", &["report"]);
     transcript("usage-no-input-of-topic", &["report", "numa"]);
     transcript("usage-one-input", &["compare", V6]);
+    transcript("compare-historic-format", &["compare", V6, V7, "--style", "historic", "--format", "json"]);
+    transcript("compare-historic-table", &["compare", V6, V7, "--style", "historic", "--table", "reclaim"]);
     transcript("usage-unknown-option", &["report", V6, "--tabel", "reclaim"]);
     transcript("usage-unknown-verb", &["reprot", V6]);
     transcript("usage-reproduce", &["reproduce", "vmaloc-purge"]);
+    transcript("usage-reproduce-seeds", &["reproduce", "--by-patch", "--seeds", "0"]);
+    transcript("usage-reproduce-historic", &["reproduce", "numa-counters", "--style", "historic", "--format", "csv"]);
+    let variant = |file: &'static str| ["reproduce", "numa-counters", "--variant", file];
+    transcript("reproduce-variant-no-base", &variant("kernels/4.13.toml"));
+    transcript("reproduce-variant-other-base", &variant("kernels/3.4.toml"));
+    transcript("reproduce-variant-unknown-key", &variant("tests/data/variant-unknown-key.toml"));
     transcript("usage-times", &["report", V6, "--times", "1,2"]);
     transcript("usage-counters", &["report", V6, "--counters", "before"]);
     transcript("usage-since", &["script", V6, "--since", "yesterday"]);

@@ -1,4 +1,4 @@
-//! `mmtwin fidelity generate`, `run` and `test`: scenarios that a seed draws.
+//! `mmtwin fidelity generate`, `run`, `test` and `search`: scenarios that a seed draws.
 
 use super::support::{mmtwin, scratch};
 use super::transcripts::transcript_in;
@@ -24,5 +24,7 @@ fn what_cannot_be_judged_is_said() {
     let scratch = scratch();
     let transcript = |name: &str, arguments: &[&str]| transcript_in(scratch.path(), name, arguments);
     transcript("fidelity-run-seeds", &["fidelity", "run", "--seeds", "1999..2000", "--directory", "SCRATCH"]);
+    transcript("fidelity-search-nothing", &["fidelity", "search", "--seed", "7", "--directory", "SCRATCH"]);
+    transcript("fidelity-search-test-set", &["fidelity", "search", "--seed", "1000"]);
     transcript("fidelity-test-nothing", &["fidelity", "test", "--directory", "SCRATCH"]);
 }

@@ -3,7 +3,11 @@
 //! Rows come from the tables of this module's siblings, one column per input, baseline first. Two-decimal rounding is
 //! that of printf; a sum of two times is printed as the shortest decimal, single times keep two decimals.
 
+use crate::compare::{Comparison, JoinedBody, Row};
 use crate::model::{Body, Cell, Gain, Metric, Table};
+
+/// Name of a table of what a benchmark printed, with gains.
+pub const BENCHMARK: &str = "benchmark";
 
 /// One column: the name of its kernel and its table.
 pub type Input<'a> = (&'a str, &'a Table);
@@ -31,7 +35,7 @@ fn layout(table: &str) -> Option<Layout> {
         "vmscan" | "congestion-wait" | "writepage" => Layout::Trace,
         "duration-2010" | "duration-2012" => Layout::Duration,
         "mmtests-vmstat" => Layout::Vmstat,
-        "vmstat-gain-2010" => Layout::Raw(true),
+        "vmstat-gain-2010" | BENCHMARK => Layout::Raw(true),
         "vmstat-gain" => Layout::Raw(false),
         _ => return None,
     })
@@ -48,12 +52,14 @@ pub fn print(inputs: &[Input<'_>]) -> Option<String> {
             _ => None,
         })
         .collect::<Option<_>>()?;
+    let least = if matches!(layout, Layout::Raw(_)) { 28 } else { 40 };
+    let longest = rows[0].iter().map(|row| row.label.chars().count() + 1).max();
+    let width = longest.unwrap_or(0).max(least);
     let mut out = format!("{}\n{}", first.title, titles(inputs.iter().map(|(name, _)| *name)));
     for row in rows[0] {
         if row.key == "total_scanned" {
             out.push('\n');
         }
-        let width = if matches!(layout, Layout::Raw(_)) { 28 } else { 40 };
         out.push_str(&format!("{:<width$}", row.label));
         // Inputs of different kernels need not have the same rows.
         let cells = rows.iter().map(|column| column.iter().find(|other| other.key == row.key).map(|row| &row.value));
@@ -68,6 +74,43 @@ pub fn print(inputs: &[Input<'_>]) -> Option<String> {
         out.push('\n');
     }
     Some(out)
+}
+
+/// The blocks of a comparison, a column for each of its columns: of several runs the medians. `wanted`: which tables;
+/// none: all that have a historic layout.
+pub fn of_comparison(comparison: &Comparison, wanted: &[String]) -> String {
+    let mut out = String::new();
+    for table in &comparison.tables {
+        let JoinedBody::Metric(rows) = &table.body else { continue };
+        if !wanted.is_empty() && !wanted.contains(&table.name) {
+            continue;
+        }
+        let column = |number: usize| {
+            let metric = |row: &Row| Metric {
+                key: row.key.clone(),
+                label: row.label.clone(),
+                unit: row.unit.clone(),
+                better: row.better,
+                gain: row.gain,
+                decimals: row.decimals,
+                value: row.values[number].cell.clone(),
+                published: None,
+            };
+            Table {
+                name: table.name.clone(),
+                title: table.title.clone(),
+                note: String::new(),
+                body: Body::Metric(rows.iter().map(metric).collect()),
+            }
+        };
+        let tables: Vec<Table> = (0..comparison.columns.len()).map(column).collect();
+        let inputs: Vec<Input<'_>> = comparison.columns.iter().map(String::as_str).zip(&tables).collect();
+        if let Some(block) = print(&inputs) {
+            out.push_str(&block);
+            out.push('\n');
+        }
+    }
+    out
 }
 
 /// Two lines of titles: the third and fourth part of a name from its end, then the last two.

@@ -1,35 +1,23 @@
 //! Runs of workloads under NUMA balancing: what they achieve, what they cost, what the kernel counts.
 
+use super::decisions::Count;
 use super::{Balancing, Found};
 use mmtwin_event::results::{BalancingTime, PhaseResult};
-use mmtwin_event::{CounterRow, Event, Sink};
 use mmtwin_report::statistics;
 use mmtwin_scenario::Scenario;
 use mmtwin_twin::engine::{Options, State, run};
 use std::collections::BTreeMap;
 
-/// The last values of the kernel's counters.
-#[derive(Default)]
-struct Watch(BTreeMap<String, u64>);
-
-impl Sink for Watch {
-    fn event(&mut self, _: &Event<'_>) {}
-
-    fn counters(&mut self, row: &CounterRow<'_>) {
-        if row.source == "vmstat" {
-            let known = row.names.iter().zip(row.values).filter_map(|(name, value)| Some((name.clone(), (*value)?)));
-            self.0.extend(known);
-        }
-    }
-}
-
 /// Runs a scenario. The rate is that of the first access in the last phase of each process, the time that from the
 /// first phase behind the populating one to the end. Operations of a benchmark (`bops`) are accesses up to a factor.
 pub(super) fn measure(scenario: &Scenario) -> Result<Found, String> {
-    let mut watch = Watch::default();
+    let mut count = Count::default();
     let options =
         Options { state: State::default(), explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} };
-    let ran = run(scenario, options, &mut watch).map_err(|error| error.to_string())?;
+    let ran = run(scenario, options, &mut count).map_err(|error| error.to_string())?;
+    if let Some(halted) = &ran.halted {
+        return Ok(Found { halted: Some(halted.to_string()), ..Found::default() });
+    }
     let phases = &ran.results.phases;
     let last = phases.last().map_or("", |phase| phase.phase.as_str());
     let rate = |phase: &PhaseResult| {
@@ -51,14 +39,15 @@ pub(super) fn measure(scenario: &Scenario) -> Result<Found, String> {
         ("time", (ran.end.saturating_sub(begun)) as f64 / 1e9),
         ("system", system(&balancing)),
     ]);
+    let decisions = count.decisions();
     let counters = ["numa_pte_updates", "numa_huge_pte_updates", "numa_hint_faults", "numa_hint_faults_local"];
-    for name in counters.into_iter().chain(["numa_pages_migrated"]) {
-        values.insert(name, watch.0.get(name).copied().unwrap_or(0) as f64);
+    for name in counters.into_iter().chain(["numa_pages_migrated", "numa_local"]) {
+        values.insert(name, decisions.counters.get(name).copied().unwrap_or(0) as f64);
     }
     if let Some(nodes) = phases.iter().rev().find_map(|phase| phase.active_nodes) {
         values.insert("active_nodes", nodes as f64);
     }
-    Ok(Found { values, balancing: Some(balancing), ..Found::default() })
+    Ok(Found { values, balancing: Some(balancing), decisions, ..Found::default() })
 }
 
 /// The parts' medians over runs.

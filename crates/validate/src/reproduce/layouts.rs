@@ -1,14 +1,10 @@
-//! Published tables whose lines are metrics and whose columns are kernels: each column beside the twin's, changes between
-//! columns, and how far the twin may be from what was published.
+//! Published tables whose lines are metrics and whose columns are kernels: each column beside the twin's, and how far the
+//! twin may be from what was published.
 
+use super::change::percent;
 use super::{Reproduced, Reproduction};
 use mmtwin_report::model::{Body, Cell, Column, Na, Table};
 use mmtwin_scenario::published::{self, Layout};
-
-/// Changes above so many percent are judged.
-const JUDGED_PERCENT: f64 = 10.0;
-/// So many percent of the judged changes are to have the published sign.
-const SIGNS_PERCENT: f64 = 80.0;
 
 impl Reproduction {
     /// True if a metric is a line of a layout.
@@ -16,10 +12,9 @@ impl Reproduction {
         self.published.layouts.iter().any(|layout| layout.metrics.iter().any(|key| key == metric))
     }
 
-    /// The tables, what changed between their columns, and their bars.
+    /// The tables and their bars.
     pub(super) fn layouts(&self) -> Vec<Table> {
         let mut tables: Vec<Table> = self.published.layouts.iter().map(|layout| self.layout(layout)).collect();
-        tables.extend(self.changes());
         tables.extend(self.bars());
         tables
     }
@@ -44,6 +39,10 @@ impl Reproduction {
         for key in &layout.rows {
             let Some(row) = self.row_of(key) else { continue };
             let label = row.row.label.as_str();
+            if row.variant {
+                columns.push(column(&format!("{key} twin"), label));
+                continue;
+            }
             columns.extend([
                 column(&format!("{key} published"), label),
                 column(&format!("{key} twin"), "twin"),
@@ -56,7 +55,12 @@ impl Reproduction {
             let mut cells = vec![Cell::Text(label.into())];
             for key in &layout.rows {
                 let (published, ours) = self.values(key, metric);
-                let distance = published.zip(ours).map(|(published, ours)| error(published, ours));
+                if self.row_of(key).is_some_and(|row| row.variant) {
+                    cells.push(number(ours));
+                    continue;
+                }
+                let unit = self.metric_of(metric).map_or("", |metric| &metric.unit);
+                let distance = published.zip(ours).map(|(published, ours)| error(unit, published, ours));
                 cells.extend([number(published), number(ours)]);
                 cells.push(distance.flatten().map_or(Cell::Na(Na::NotRecorded), Cell::Text));
             }
@@ -74,46 +78,6 @@ impl Reproduction {
         }
     }
 
-    /// Whether lines change as they were published to, from the first column to each of the others.
-    fn changes(&self) -> Option<Table> {
-        let (mut rows, mut right) = (Vec::new(), 0);
-        for layout in &self.published.layouts {
-            let (Some(least), Some((base, others))) = (layout.judged, layout.rows.split_first()) else { continue };
-            for metric in &layout.metrics {
-                let published = |row: &String| self.values(row, metric).0;
-                if !layout.rows.iter().filter_map(published).any(|value| value >= least) {
-                    continue;
-                }
-                for row in others {
-                    let ((was, ours_was), (is, ours_is)) = (self.values(base, metric), self.values(row, metric));
-                    let (Some(said), Some(ours)) = (was.zip(is), ours_was.zip(ours_is)) else { continue };
-                    let (said, ours) = (change(said.0, said.1), change(ours.0, ours.1));
-                    if said.abs() <= JUDGED_PERCENT {
-                        continue;
-                    }
-                    let as_published = ours != 0.0 && (ours > 0.0) == (said > 0.0);
-                    right += usize::from(as_published);
-                    let label = self.metric_of(metric).map_or(metric.as_str(), |metric| &metric.label);
-                    let column = self.row_of(row).map_or("", |row| &row.row.label);
-                    let verdict = match () {
-                        () if as_published => "as published",
-                        () if ours == 0.0 => "no change",
-                        () => "opposite sign",
-                    };
-                    let cells = [label.into(), column.into(), percent(said), percent(ours), verdict.into()];
-                    rows.push(cells.map(Cell::Text).to_vec());
-                }
-            }
-        }
-        let title = format!(
-            "Changes above {JUDGED_PERCENT} % from the first column on: {right} of {} have the published sign, {:.0} % (bar \
-             {SIGNS_PERCENT} %)",
-            rows.len(),
-            100.0 * right as f64 / rows.len().max(1) as f64
-        );
-        self.list("changes", &title, ["line", "column", "published", "twin", "verdict"], rows)
-    }
-
     /// How far the twin is where it has to be near.
     fn bars(&self) -> Option<Table> {
         let mut rows = Vec::new();
@@ -122,10 +86,15 @@ impl Reproduction {
             for row in self.rows.iter().filter(|row| bar.rows.is_empty() || bar.rows.contains(&row.row.key)) {
                 let (Some(said), Some(ours)) = self.values(&row.row.key, &bar.metric) else { continue };
                 let (distance, limit, unit) = match (bar.percent, bar.points) {
-                    (Some(limit), _) => (change(said, ours), limit, "%"),
+                    (Some(limit), _) => (percent(said, ours), limit, "%"),
                     (None, limit) => (ours - said, limit.unwrap_or(0.0), "points"),
                 };
-                let verdict = if distance.abs() <= limit { "met" } else { "missed" };
+                // A bar in points says nothing of a figure that is smaller than the bar.
+                let verdict = match () {
+                    () if bar.points.is_some() && said.abs() < limit => "not judged: published is below the bar",
+                    () if distance.abs() <= limit => "met",
+                    () => "missed",
+                };
                 let column = Cell::Text(row.row.label.clone());
                 let figures = [format!("{distance:+.1} {unit}"), format!("{limit} {unit}"), verdict.into()];
                 let mut cells = vec![Cell::Text(label.into()), column, number(Some(said)), number(Some(ours))];
@@ -150,24 +119,12 @@ fn number(value: Option<f64>) -> Cell {
     }
 }
 
-/// Percent from one value to another; a beginning from nothing is a rise without measure.
-fn change(from: f64, to: f64) -> f64 {
-    match from == to {
-        true => 0.0,
-        false => 100.0 * (to - from) / from,
+/// The twin's distance: in points of a percentage, else in percent; none from nothing.
+fn error(unit: &str, published: f64, ours: f64) -> Option<String> {
+    match unit {
+        "%" => Some(format!("{:+.1} points", ours - published)),
+        _ => (published != 0.0).then(|| format!("{:+.1} %", percent(published, ours))),
     }
-}
-
-fn percent(change: f64) -> String {
-    match change.is_finite() {
-        true => format!("{change:+.0} %"),
-        false => "from 0".into(),
-    }
-}
-
-/// The twin's distance; none from nothing.
-fn error(published: f64, ours: f64) -> Option<String> {
-    (published != 0.0).then(|| format!("{:+.1} %", change(published, ours)))
 }
 
 #[cfg(test)]
@@ -211,10 +168,8 @@ mod tests {
     }
 
     #[test]
-    fn changes_have_signs_even_from_nothing() {
-        assert_eq!((change(4.0, 5.0), change(4.0, 3.0), change(0.0, 0.0)), (25.0, -25.0, 0.0));
-        assert!(change(0.0, 7.0) > 0.0);
-        assert_eq!((percent(change(0.0, 7.0)), percent(-12.4)), ("from 0".into(), "-12 %".into()));
-        assert_eq!((error(0.0, 7.0), error(50.0, 49.0)), (None, Some("-2.0 %".into())));
+    fn distances_of_percentages_are_in_points() {
+        assert_eq!((error("pages", 0.0, 7.0), error("pages", 50.0, 49.0)), (None, Some("-2.0 %".into())));
+        assert_eq!(error("%", 3.0, 97.0), Some("+94.0 points".into()));
     }
 }

@@ -1,28 +1,43 @@
 //! Published tables beside the twin's.
 //!
 //! A study is a directory of `scenarios/published`: a scenario and the published figures, each row with the overrides
-//! that it was measured with. Every row is run; none is looked up. A row is fitted if the file of its machine names a
-//! figure that was fixed on it.
+//! that it was measured with. Every row is run; none is looked up. A row is fitted if the file of its machine, or of the
+//! study, names a parameter that was fixed on it.
 
 mod attempts;
 mod balancing;
+mod change;
+mod cover;
+mod decisions;
+mod jobs;
 mod layouts;
 mod lumpy_2012;
 mod numa_counters;
 mod pseudo_interleaving;
 mod reclaim_test;
+mod scores;
+mod sensitivity;
 mod shares;
 mod staggered_scan;
+mod steps;
 mod tables;
+mod variant;
 mod vmalloc_purge;
 mod vmscan_2010;
+
+pub use change::{Agreement, Moved, Sign};
+pub use decisions::{Decisions, Difference};
+pub use scores::Score;
+pub use sensitivity::sensitivity;
+pub use steps::{Change, Signs, Step, by_patch};
+pub use variant::Variant;
 
 use crate::Error;
 use mmtwin_event::results::{Attempt, BalancingTime};
 use mmtwin_report::statistics;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::machine::Provenance;
-use mmtwin_scenario::published::{Histogram, Published, Row};
+use mmtwin_scenario::published::{Fixed, Histogram, Published, Row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -77,6 +92,10 @@ pub struct Found {
     pub balancing: Option<Balancing>,
     /// Attempts to get blocks, by the phase that they were made in.
     pub attempts: Vec<(String, Vec<Attempt>)>,
+    /// What the kernel decided.
+    pub decisions: Decisions,
+    /// Why the run was ended early, if it was. Then it has no values.
+    pub halted: Option<String>,
 }
 
 /// Time of NUMA balancing in a run.
@@ -122,6 +141,8 @@ pub struct Reproduced {
     pub runs: Vec<Found>,
     /// A figure of its machine was fixed on it.
     pub fitted: bool,
+    /// It is a run of the variant, not a published row.
+    pub variant: bool,
 }
 
 /// A study with what the twin found.
@@ -132,83 +153,154 @@ pub struct Reproduction {
     pub published: Published,
     /// All rows, in the published order.
     pub rows: Vec<Reproduced>,
-    /// Figures of machine files that were fixed on its rows, as `MACHINE KEY`.
-    pub parameters: BTreeSet<String>,
+    /// Figures of machine files that were fixed on its rows, as `MACHINE KEY`, and the keys of the rows.
+    pub parameters: BTreeSet<(String, String)>,
+}
+
+/// What is run of a study.
+#[derive(Clone, Debug, Default)]
+pub struct Request<'a> {
+    /// Further overrides for every row, as `--set` takes them.
+    pub sets: &'a [String],
+    /// Run only the rows of the patches, each with so many seeds.
+    pub seeds: Option<u32>,
+    /// With `seeds`: only patches in tests of these labels; none: in all.
+    pub tests: &'a [String],
+    /// A kernel to run beside those of the study.
+    pub variant: Option<&'a Variant>,
 }
 
 /// Runs all rows of a study.
 pub fn reproduce(study: &Study) -> Result<Reproduction, Error> {
-    reproduce_with(study, &[])
+    reproduce_as(study, &Request::default())
 }
 
-/// The same with further overrides for every row, as `--set` takes them.
-pub fn reproduce_with(study: &Study, sets: &[String]) -> Result<Reproduction, Error> {
+/// Runs what is requested of a study.
+pub fn reproduce_as(study: &Study, request: &Request<'_>) -> Result<Reproduction, Error> {
     let failed = |message: String| Error::Study { study: study.name, message };
-    let published = Published::parse(study.name, study.published).map_err(|faults| failed(faults.to_string()))?;
-    let (mut rows, mut parameters) = (Vec::new(), BTreeSet::new());
-    for row in &published.rows {
-        if !row.sum.is_empty() {
-            let found = sum(&rows, &row.sum, study.derive);
-            rows.push(Reproduced { row: row.clone(), found, runs: Vec::new(), fitted: false });
-            continue;
-        }
-        let overrides = [&row.set[..], sets].concat();
-        let name = row.scenario.as_deref().unwrap_or(study.scenarios[0].0);
-        let text = study.scenarios.iter().find(|(known, _)| *known == name);
-        let (_, text) = text.ok_or_else(|| failed(format!("{}: no scenario {name}", row.key)))?;
-        let mut scenario = mmtwin_scenario::parse(name, text, Path::new(""), &overrides)
-            .map_err(|faults| failed(faults.to_string()))?;
+    let mut published = Published::parse(study.name, study.published).map_err(|faults| failed(faults.to_string()))?;
+    if let Some(variant) = request.variant {
+        variant.insert(study, &mut published)?;
+    }
+    if let Some(seeds) = request.seeds {
+        keep_patches(&mut published, request.tests, seeds);
+    }
+    let mut rows: Vec<Reproduced> = Vec::new();
+    let (mut scenarios, mut parameters) = (Vec::new(), BTreeSet::new());
+    for row in published.rows.iter().filter(|row| row.sum.is_empty()) {
+        let scenario = study.scenario(row, request.sets).map_err(failed)?;
         let id = format!("{}:{}", study.name, row.key);
         let fixed = scenario.machine.figures.iter().filter(|f| f.provenance == Provenance::Fitted);
-        let fixed: Vec<_> = fixed.filter(|figure| figure.fits.contains(&id)).collect();
-        for key in fixed.iter().flat_map(|figure| &figure.of) {
-            parameters.insert(format!("{} {}", scenario.machine.name, parameter(key)));
+        for key in fixed.filter(|figure| figure.fits.contains(&id)).flat_map(|figure| &figure.of) {
+            parameters.insert((format!("{} {}", scenario.machine.name, parameter(key)), row.key.clone()));
         }
+        scenarios.push((row, scenario));
+    }
+    let jobs: Vec<(usize, u32)> =
+        scenarios.iter().enumerate().flat_map(|(i, (row, _))| (0..row.seeds).map(move |nth| (i, nth))).collect();
+    let run = |&(i, nth): &(usize, u32)| {
+        let (row, scenario) = &scenarios[i];
+        let mut scenario = scenario.clone();
+        scenario.run.seed = scenario.run.seed.wrapping_add(nth.into());
         let histogram = published.histograms.iter().find(|histogram| histogram.row == row.key);
-        let said = published.parameters.iter().filter(|parameter| parameter.row == row.key);
-        let said: Vec<String> = said.map(|parameter| parameter.name.clone()).collect();
-        let fitted = !fixed.is_empty() || !said.is_empty();
-        parameters.extend(said);
-        let mut runs = Vec::new();
-        for _ in 0..row.seeds {
-            let run = (study.run)(&scenario, histogram);
-            runs.push(run.map_err(|message| failed(format!("{}: {message}", row.key)))?);
-            scenario.run.seed = scenario.run.seed.wrapping_add(1);
+        (study.run)(&scenario, histogram).map_err(|message| failed(format!("{}: {message}", row.key)))
+    };
+    let mut found = jobs::run_all(&jobs, run).into_iter();
+    for row in &published.rows {
+        if !row.sum.is_empty() {
+            rows.push(sum(&rows, row, study.derive));
+            continue;
         }
-        let mut found = runs[0].clone();
+        let mut runs = found.by_ref().take(row.seeds as usize).collect::<Result<Vec<Found>, _>>()?;
+        let mut middle = runs[0].clone();
         if row.seeds > 1 {
-            found.values = medians(&runs);
-            found.balancing = balancing::median(&runs);
+            middle.halted = runs.iter().find_map(|run| run.halted.clone());
+            middle.values = medians(&runs);
+            middle.balancing = balancing::median(&runs);
+            runs.iter_mut().for_each(study.derive);
         } else {
             runs.clear();
         }
-        (study.derive)(&mut found);
-        rows.push(Reproduced { row: row.clone(), found, runs, fitted });
+        (study.derive)(&mut middle);
+        let of_study = published.parameters.iter();
+        let mut of_study = of_study.filter(|p| p.how == Fixed::Fitted && p.metrics.is_empty());
+        let fitted =
+            of_study.any(|p| p.row == row.key) || parameters.iter().any(|(_, of): &(String, String)| *of == row.key);
+        let variant = request.variant.is_some_and(|variant| variant.is_row(&row.key));
+        rows.push(Reproduced { row: row.clone(), found: middle, runs, fitted, variant });
     }
     for metric in &published.metrics {
         let Some(on) = &metric.scaled_on else { continue };
         let key = metric.key.as_str();
         let Some(at) = rows.iter_mut().find(|row| row.row.key == *on) else { continue };
         at.fitted = true;
-        parameters.insert(format!("unit of {}", metric.label));
+        parameters.insert((format!("unit of {}", metric.label), on.clone()));
         let Some(factor) = at.found.values.get(key).map(|ours| at.row.values[key] / ours) else { continue };
         let all = rows.iter_mut().flat_map(|row| std::iter::once(&mut row.found).chain(&mut row.runs));
         all.filter_map(|found| found.values.get_mut(key)).for_each(|value| *value *= factor);
     }
+    let names = parameters.iter().map(|(name, _)| name);
+    let of_study = published.parameters.iter().filter(|p| p.how == Fixed::Fitted).map(|p| &p.name);
+    let names: BTreeSet<&String> = names.chain(of_study).collect();
     let fitted = rows.iter().filter(|row| row.fitted).count();
-    if fitted > parameters.len() {
-        let all = parameters.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(failed(format!("{fitted} rows are fitted, but the machine files name fewer parameters: {all}")));
+    if fitted > names.len() {
+        let all = names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        return Err(failed(format!("{fitted} rows are fitted, but the files name fewer parameters: {all}")));
     }
     Ok(Reproduction { name: study.name, published, rows, parameters })
 }
 
-/// What rows have found, added up.
-fn sum(rows: &[Reproduced], parts: &[String], derive: fn(&mut Found)) -> Found {
+impl Study {
+    /// The scenario of a row, with further overrides.
+    fn scenario(&self, row: &Row, sets: &[String]) -> Result<Scenario, String> {
+        let overrides = [&row.set[..], sets].concat();
+        let name = row.scenario.as_deref().unwrap_or(self.scenarios[0].0);
+        let text = self.scenarios.iter().find(|(known, _)| *known == name);
+        let (_, text) = text.ok_or_else(|| format!("{}: no scenario {name}", row.key))?;
+        mmtwin_scenario::parse(name, text, Path::new(""), &overrides).map_err(|faults| faults.to_string())
+    }
+}
+
+/// Drops rows that no patch needs, and sets the number of runs of the others.
+fn keep_patches(published: &mut Published, tests: &[String], seeds: u32) {
+    if !tests.is_empty() {
+        let of: BTreeSet<&String> =
+            published.tests.iter().filter(|test| tests.contains(&test.label)).flat_map(|test| &test.rows).collect();
+        published.patches.iter_mut().for_each(|patch| patch.steps.retain(|[_, after]| of.contains(after)));
+    }
+    let mut needed: BTreeSet<String> =
+        published.patches.iter().flat_map(|p| p.steps.iter().flatten().cloned()).collect();
+    for row in published.rows.iter().rev() {
+        if needed.contains(&row.key) {
+            needed.extend(row.sum.iter().cloned());
+        }
+    }
+    published.rows.retain(|row| needed.contains(&row.key));
+    published.rows.iter_mut().for_each(|row| row.seeds = seeds);
+}
+
+/// A row that adds up others: their values, and those of each seed if all have as many runs.
+fn sum(rows: &[Reproduced], of: &Row, derive: fn(&mut Found)) -> Reproduced {
+    let parts: Vec<&Reproduced> = rows.iter().filter(|row| of.sum.contains(&row.row.key)).collect();
+    let found = added(parts.iter().map(|row| &row.found), derive);
+    let seeds = parts.iter().map(|row| row.runs.len()).min().unwrap_or(0);
+    let alike = parts.iter().all(|row| row.runs.len() == seeds);
+    let runs = (0..if alike { seeds } else { 0 }).map(|i| added(parts.iter().map(|row| &row.runs[i]), derive));
+    Reproduced { row: of.clone(), found, runs: runs.collect(), fitted: false, variant: false }
+}
+
+/// The sum of runs.
+fn added<'f>(parts: impl Iterator<Item = &'f Found>, derive: fn(&mut Found)) -> Found {
     let mut all = Found::default();
-    for found in rows.iter().filter(|row| parts.contains(&row.row.key)).map(|row| &row.found) {
+    for found in parts {
         for (key, value) in &found.values {
             *all.values.entry(key).or_default() += value;
+        }
+        for (key, count) in &found.decisions.events {
+            *all.decisions.events.entry(key).or_default() += count;
+        }
+        for (key, count) in &found.decisions.counters {
+            *all.decisions.counters.entry(key.clone()).or_default() += count;
         }
         if let Some(of) = &found.balancing {
             let sum = all.balancing.get_or_insert_default();
@@ -227,7 +319,8 @@ fn medians(runs: &[Found]) -> BTreeMap<&'static str, f64> {
         values.sort_by(f64::total_cmp);
         Some((*key, statistics::median(&values)?))
     };
-    runs[0].values.keys().filter_map(of).collect()
+    let keys: BTreeSet<&&'static str> = runs.iter().flat_map(|run| run.values.keys()).collect();
+    keys.into_iter().filter_map(of).collect()
 }
 
 /// What counts as one parameter: a figure, or all classes of one (`line.handoff.same_core`), which are fixed together.
@@ -239,164 +332,4 @@ fn parameter(key: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use mmtwin_report::compare::single;
-    use mmtwin_report::format;
-    use mmtwin_report::model::{InputInfo, Report, Table};
-    use serde_json::{Value, json};
-
-    /// The bars: five rows fitted at most, the others within 3 %, out of a run that is shorter than the published one.
-    #[test]
-    fn the_threshold_table_comes_out_of_the_mechanism() {
-        let loops = ["process.page_bench03.phase.bench.action.#0.count=20000".to_string()];
-        let reproduction = reproduce_with(&ALL[0], &loops).unwrap_or_else(|e| panic!("{e}"));
-        let published: Vec<_> = reproduction.rows.iter().filter(|row| !row.row.key.starts_with("follow-up")).collect();
-        assert_eq!(published.len(), 10);
-        assert!(published.iter().filter(|row| row.fitted).count() <= 5);
-        for row in published {
-            let (ours, theirs) = (row.found.values["cycles"], row.row.values["cycles"]);
-            assert!((ours / theirs - 1.0).abs() < 0.03, "{}: {ours} cycles, published {theirs}", row.row.label);
-        }
-        let names: Vec<_> = reproduction.tables().into_iter().map(|table| table.name).collect();
-        let expected = ["numa-counters-cycles", "numa-counters-throughput", "numa-counters-not-identifiable"];
-        assert_eq!(names, expected);
-    }
-
-    /// One run of a study, smaller than the published one.
-    fn run(study: &str, scenario: &str, sets: &[&str]) -> Found {
-        let study = ALL.iter().find(|of| of.name == study).expect("a study");
-        let (name, text) = study.scenarios.iter().find(|(name, _)| *name == scenario).expect("a scenario");
-        let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
-        let scenario = mmtwin_scenario::parse(name, text, Path::new(""), &sets).unwrap_or_else(|e| panic!("{e}"));
-        let mut found = (study.run)(&scenario, None).unwrap_or_else(|e| panic!("{e}"));
-        (study.derive)(&mut found);
-        found
-    }
-
-    /// Two instances of twenty warehouses on a machine of four nodes: bound ones are the fastest, those that nobody
-    /// balances the slowest, and the time of balancing is reported in its parts.
-    #[test]
-    fn warehouses_are_faster_near_their_memory() {
-        let run = |more: &str| {
-            let (count, threads) = ("process.jbb.instances.count=2", "process.jbb.threads=20");
-            let (own, heap) = ("process.jbb.region.warehouses.size=640 MiB", "process.jbb.region.heap.size=256 MiB");
-            let (start, delay) =
-                ("process.jbb.phase.start.access.0.count=65536", "process.jbb.phase.ramp-up.duration=6s");
-            let measured = "process.jbb.phase.measured.duration=2s";
-            let machine = "machine.preset=westmere-ex-4s";
-            run(STUDY, "scenario", &[count, threads, own, heap, start, delay, measured, machine, more])
-        };
-        const STUDY: &str = "pseudo-interleaving";
-        let bound = run("process.jbb.instances.bound=true");
-        let balanced = run("kernel.release=2014-v2");
-        let off = run("kernel.sysctl.kernel.numa_balancing=0");
-        let rate = |found: &Found| found.values["rate"];
-        assert!(rate(&bound) >= rate(&balanced) * 0.999 && rate(&balanced) > rate(&off), "{balanced:?} {off:?}");
-        let time = |found: &Found| found.balancing.unwrap_or_default().time;
-        // Of bound programs only their images are scanned.
-        assert!(time(&bound).migrate < time(&balanced).migrate / 10 && time(&off) == Default::default(), "{bound:?}");
-        assert!(time(&balanced).scan > 0 && time(&balanced).fault > 0 && time(&balanced).migrate > 0);
-        let parts = time(&balanced);
-        let sum = (parts.scan + parts.fault + parts.migrate) as f64 / 1e9;
-        assert!((balanced.values["system"] - sum).abs() < 1e-9);
-    }
-
-    /// A collector that takes nearly all faults makes its node the only active one, unless faults are weighed.
-    #[test]
-    fn a_collector_takes_a_group_over_unless_faults_are_weighed() {
-        let active = |weight: &str| {
-            let weight = format!("kernel.numa_balancing.cpu_weight={weight}");
-            let (young, old) = ("process.jvm.region.young.size=64 MiB", "process.jvm.region.old.size=1 GiB");
-            let small = "machine.preset=westmere-ex-8s";
-            run(
-                "pseudo-interleaving",
-                "collector",
-                &[young, old, small, "process.jvm.phase.work.duration=16s", &weight],
-            )
-            .values["active_nodes"]
-        };
-        assert_eq!(active("none"), 1.0);
-        assert!(active("1024-guarded") > 2.0);
-    }
-
-    /// Staggered threads scan less, over some seeds: one run says little.
-    #[test]
-    fn staggered_threads_scan_less() {
-        let scanned = |release: &str| -> f64 {
-            let release = format!("kernel.release={release}");
-            let (slices, arrays) = ("process.mg.region.slices.size=512 MiB", "process.mg.region.arrays.size=256 MiB");
-            let of = |seed: u64| {
-                let seed = format!("run.seed={seed}");
-                let sets = [slices, arrays, "run.duration=6s", &release, &seed];
-                run("staggered-scan", "mg", &sets).values["numa_pte_updates"]
-            };
-            (1..=4).map(of).sum()
-        };
-        assert!(scanned("4.17-staggered") < scanned("4.17"));
-    }
-
-    #[test]
-    fn sums_and_medians_of_runs() {
-        let found = |pages: f64, faults: f64| Found {
-            values: BTreeMap::from([("numa_hint_faults", faults), ("numa_hint_faults_local", pages)]),
-            ..Found::default()
-        };
-        let row = |key: &str, found: Found| {
-            let text = format!("title = \"\"\nsource = \"\"\nmetric = []\n[[row]]\nkey = \"{key}\"\nlabel = \"\"\n");
-            let row = Published::parse("p.toml", &text).unwrap_or_else(|e| panic!("{e}")).rows.remove(0);
-            Reproduced { row, found, runs: Vec::new(), fitted: false }
-        };
-        let rows = [row("a", found(1.0, 4.0)), row("b", found(5.0, 8.0)), row("c", found(90.0, 90.0))];
-        let all = sum(&rows, &["a".into(), "b".into()], balancing::derive);
-        assert_eq!((all.values["numa_hint_faults"], all.values["local_percent"]), (12.0, 50.0));
-        let runs = [found(3.0, 1.0), found(1.0, 9.0), found(2.0, 2.0)];
-        assert_eq!(medians(&runs), found(2.0, 2.0).values);
-    }
-
-    fn json(tables: Vec<Table>) -> Value {
-        let input = InputInfo { name: "twin".into(), arm: "twin".into(), ..InputInfo::default() };
-        let mut out = Vec::new();
-        let comparison = single(Report { input, tables, ..Report::default() });
-        format::write(&comparison, format::Format::Json, &format::Style::default(), &mut out)
-            .expect("memory takes all");
-        serde_json::from_slice(&out).expect("it is JSON")
-    }
-
-    /// A shorter run has other values; what stands beside what is the same.
-    #[test]
-    fn programs_get_metrics_with_what_was_published() {
-        let short = ["process.vmalloc_test.phase.stress.action.#0.loops=2000".to_string()];
-        let reproduction = reproduce_with(&ALL[1], &short).unwrap_or_else(|e| panic!("{e}"));
-        let document = json(reproduction.tables());
-        let tables = document["tables"].as_array().expect("tables");
-        let names: Vec<_> = tables.iter().map(|table| table["name"].as_str().unwrap_or_default()).collect();
-        let expected = ["average", "gain", "more", "histogram-published", "histogram-twin", "not-identifiable"];
-        assert_eq!(
-            BTreeSet::from_iter(names),
-            expected.map(|name| format!("vmalloc-purge-{name}")).iter().map(String::as_str).collect()
-        );
-        let row = |table: &str, key: &str| {
-            let table = tables.iter().find(|at| at["name"] == format!("vmalloc-purge-{table}")).expect("the table");
-            assert_eq!((&table["kind"], &table["columns"]), (&json!("metric"), &json!(["twin"])));
-            let rows = table["rows"].as_array().expect("rows");
-            rows.iter().find(|row| row["key"] == key).unwrap_or_else(|| panic!("{key} is in {rows:?}")).clone()
-        };
-        let before = row("average", "448_before");
-        assert_eq!((&before["published"], &before["fitted"]), (&json!([1_992_122.0]), &json!([true])));
-        let error = 100.0 * (before["values"][0].as_f64().expect("a value") / 1_992_122.0 - 1.0);
-        assert!((before["error_percent"][0].as_f64().expect("an error") - error).abs() < 1e-9, "{before}");
-        assert_eq!(row("average", "72_after")["fitted"], json!([false]));
-        assert_eq!(row("gain", "448_gain")["published"], json!([99.65]));
-        assert_eq!(row("more", "448_before_nr_purged_min")["published"], json!([663_070.0]));
-        assert_eq!(row("more", "448_before_top_three_share")["published"], json!([92.0]));
-        let distance = row("more", "448_before_ks_time");
-        assert_eq!((&distance["published"], &distance["fitted"]), (&json!([null]), &json!([null])));
-        assert!(distance["values"][0].as_f64().is_some_and(|distance| distance > 0.0 && distance <= 1.0), "{distance}");
-    }
-
-    #[test]
-    fn classes_of_a_figure_are_one_parameter() {
-        assert_eq!(["line.handoff.same_core", "cost.zone_reread"].map(parameter), ["line.handoff", "cost.zone_reread"]);
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! The NUMA counters of the page allocator by threshold (2017): page_bench03.
 
 use super::Found;
-use mmtwin_event::NullSink;
+use super::decisions::Count;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::published::Histogram;
 use mmtwin_twin::engine::{Options, State};
@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 pub(super) fn run(scenario: &Scenario, _: Option<&Histogram>) -> Result<Found, String> {
     let options =
         Options { state: State::default(), explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} };
-    let ran = mmtwin_twin::engine::run(scenario, options, &mut NullSink).map_err(|error| error.to_string())?;
+    let mut count = Count::default();
+    let ran = mmtwin_twin::engine::run(scenario, options, &mut count).map_err(|error| error.to_string())?;
     if let Some(halted) = ran.halted {
         return Err(halted.to_string());
     }
@@ -21,5 +22,9 @@ pub(super) fn run(scenario: &Scenario, _: Option<&Histogram>) -> Result<Found, S
     };
     let cycles = nanoseconds * scenario.machine.cpu.frequency.0 as f64 / 1e9;
     let throughput = action.more.get("operations_per_second").copied().unwrap_or(0.0);
-    Ok(Found { values: BTreeMap::from([("cycles", cycles), ("throughput", throughput)]), ..Found::default() })
+    Ok(Found {
+        values: BTreeMap::from([("cycles", cycles), ("throughput", throughput)]),
+        decisions: count.decisions(),
+        ..Found::default()
+    })
 }

@@ -5,6 +5,7 @@
 //! of its CPU time what programs think is the user's.
 
 use super::Found;
+use super::decisions::Count;
 use mmtwin::running::source;
 use mmtwin_analysis::Analysis;
 use mmtwin_event::results::{PhaseResult, Results};
@@ -55,11 +56,16 @@ pub(super) fn run(scenario: &Scenario, report: &Report) -> Result<Found, String>
         progress: &mut |_| {},
     };
     let after_others = scenario.processes.iter().any(|process| process.name == OTHERS);
-    let mut window = Window { analysis: &mut analysis, after_others };
+    let mut count = Count::default();
+    let mut window = Window { analysis: &mut analysis, count: &mut count, after_others };
     let ran = mmtwin_twin::engine::run(scenario, options, &mut window).map_err(|error| error.to_string())?;
+    if let Some(halted) = &ran.halted {
+        // What is measured of a part of a test is no result.
+        return Ok(Found { halted: Some(halted.to_string()), ..Found::default() });
+    }
     analysis.finish();
     analysis.source.times = Some(times(scenario, &ran).ok_or("only background processes run")?);
-    let mut found = Found::default();
+    let mut found = Found { decisions: count.decisions(), ..Found::default() };
     for table in (report.tables)(&analysis) {
         let Body::Metric(rows) = table.body else { continue };
         for row in rows {
@@ -125,6 +131,7 @@ pub(super) fn successes(found: &mut Found, last: &'static str) {
 /// Gives all events on, and counters from when others have their memory; at time 0 nothing has run yet.
 struct Window<'a> {
     analysis: &'a mut Analysis,
+    count: &'a mut Count,
     after_others: bool,
 }
 
@@ -139,9 +146,11 @@ impl Sink for Window<'_> {
         Order::Time
     }
     fn event(&mut self, event: &Event<'_>) {
+        self.count.event(event);
         self.analysis.event(event);
     }
     fn counters(&mut self, row: &CounterRow<'_>) {
+        self.count.counters(row);
         if row.at > 0 || !self.after_others {
             self.analysis.counters(row);
         }

@@ -7,13 +7,11 @@ use mmtwin_report::statistics::{self, Interval};
 use mmtwin_scenario::published::{self, Better, Pair};
 
 impl Reproduction {
-    /// One table per metric, then the others.
+    /// Parameters, one table per metric, the others, and the score.
     pub fn tables(&self) -> Vec<Table> {
-        let mut tables: Vec<Table> = {
-            let reported =
-                self.published.metrics.iter().filter(|metric| !metric.relative && !self.is_in_layout(&metric.key));
-            reported.filter_map(|metric| self.metric(metric)).collect()
-        };
+        let mut tables: Vec<Table> = self.parameter_table().into_iter().collect();
+        let reported = self.published.metrics.iter().filter(|m| !m.relative && !self.is_in_layout(&m.key));
+        tables.extend(reported.filter_map(|metric| self.metric(metric)));
         tables.extend(self.layouts());
         tables.extend(self.attempts());
         tables.extend(self.shares());
@@ -24,6 +22,7 @@ impl Reproduction {
         tables.extend(self.histograms());
         tables.extend(self.more());
         tables.extend(self.not_identifiable());
+        tables.extend(self.score_table());
         tables
     }
 
@@ -34,9 +33,28 @@ impl Reproduction {
             .filter_map(|row| row.found.remark.as_ref().map(|remark| format!("{}: {remark}", row.row.label)))
     }
 
+    /// Rows whose runs were ended early, one sentence each.
+    pub fn halted(&self) -> impl Iterator<Item = String> {
+        self.rows.iter().filter_map(|row| {
+            let halted = row.found.halted.as_ref()?;
+            Some(format!("{} has no result: {halted}", self.name_of(row)))
+        })
+    }
+
+    /// A row with its test.
+    pub(super) fn name_of(&self, row: &Reproduced) -> String {
+        match self.published.test_of(&row.row.key) {
+            Some(test) if !row.row.label.contains(test.label.as_str()) => format!("{}: {}", test.label, row.row.label),
+            _ => row.row.label.clone(),
+        }
+    }
+
     fn metric(&self, metric: &published::Metric) -> Option<Table> {
         let rows = self.rows.iter().filter_map(|Reproduced { row, found, fitted, .. }| {
-            let published = Some(model::Published { value: *row.values.get(&metric.key)?, fitted: *fitted });
+            let published = row.values.get(&metric.key).map(|&value| model::Published { value, fitted: *fitted });
+            if published.is_none() && !row.unpublished.contains(&metric.key) {
+                return None;
+            }
             let better = match metric.better {
                 Better::Lower => model::Better::Lower,
                 Better::Higher => model::Better::Higher,
@@ -44,13 +62,11 @@ impl Reproduction {
             let ours = found.values.get(metric.key.as_str()).copied();
             Some(self::row(&row.key, &row.label, metric.unit.clone().into(), better, ours, published))
         });
-        let fitted = self.rows.iter().filter(|row| row.fitted).count();
-        let parameters = self.parameters.iter().cloned().collect::<Vec<_>>().join(", ");
-        let fitted = match fitted {
-            0 => "No row was fitted.".into(),
-            _ => format!("{fitted} rows were fitted with as many parameters or more: {parameters}."),
+        let fitted = match self.rows.iter().filter(|row| row.fitted).count() {
+            0 => "No row was fitted".into(),
+            fitted => format!("{fitted} rows were fitted"),
         };
-        let note = format!("Source: {}. {fitted} {}", self.published.source, self.published.note);
+        let note = format!("{fitted}: table {}-parameters.", self.name);
         let title = format!("{}: {}", self.published.title, metric.label);
         self.metrics(&metric.key, title, note, rows.collect())
     }
@@ -152,7 +168,12 @@ impl Reproduction {
             };
             let mut ours = order.rows.clone();
             ours.sort_by(|a, b| if higher { value(b).total_cmp(&value(a)) } else { value(a).total_cmp(&value(b)) });
+            let noise = self.published.noise.percent;
+            let is_tie = |a: f64, b: f64| 100.0 * (a / b - 1.0).abs() <= noise;
             let ties = ours.windows(2).filter(|pair| is_tie(value(&pair[0]), value(&pair[1]))).count();
+            let better = |a: f64, b: f64| !is_tie(a, b) && (a > b) == higher;
+            let rows = || order.rows.iter().map(value).enumerate();
+            let reversed = rows().any(|(i, first)| rows().skip(i + 1).any(|(_, later)| better(later, first)));
             let mut text = String::new();
             for (i, key) in ours.iter().enumerate() {
                 let equal = i > 0 && is_tie(value(&ours[i - 1]), value(key));
@@ -166,21 +187,16 @@ impl Reproduction {
                 text += &label(key);
             }
             let published = order.rows.iter().map(label).collect::<Vec<_>>().join(" > ");
-            let verdict = match ours == order.rows {
-                true if ties == 0 => "as published",
-                true => "as published except ties",
-                false if ties > 0 => "different order, with ties",
-                false => "different order",
+            let verdict = match () {
+                () if reversed => "different order",
+                () if ties > 0 => "as published except ties",
+                () => "as published",
             };
             [order.label.clone(), published, text, verdict.into()].map(Cell::Text).to_vec()
         };
         let rows = self.published.orders.iter().map(line).collect();
-        self.list(
-            "order",
-            "Order of the rows, best first; rows within 0.1 % are ties",
-            ["configuration", "published", "twin", "verdict"],
-            rows,
-        )
+        let title = format!("Order of the rows, best first; rows within {} % are ties", self.published.noise.percent);
+        self.list("order", &title, ["configuration", "published", "twin", "verdict"], rows)
     }
 
     /// Changes between rows of many runs.
@@ -203,12 +219,24 @@ impl Reproduction {
                 let none = || Cell::Na(Na::NotRecorded);
                 return vec![label, published, none(), none(), runs, none()];
             };
+            if before == after {
+                let none = Cell::Na(Na::Undefined);
+                return vec![
+                    label,
+                    published,
+                    Cell::Text(percent(0.0)),
+                    none,
+                    runs,
+                    Cell::Text("identical runs".into()),
+                ];
+            }
             let Interval { low, high, .. } = shift.interval;
             let verdict = match () {
                 () if low <= 0.0 && high >= 0.0 => "not distinguishable",
-                () if trial.published == 0.0 => "published: none",
-                () if (shift.estimate > 0.0) == (trial.published > 0.0) => "as published",
-                () => "opposite sign",
+                () if trial.published == 0.0 => "none published",
+                () if (shift.estimate > 0.0) != (trial.published > 0.0) => "opposite sign",
+                () if (low..=high).contains(&(trial.published / 100.0 * base)) => "published change in the interval",
+                () => "published sign, published change outside the interval",
             };
             let interval = Cell::Text(format!("{} to {}", percent(low), percent(high)));
             vec![label, published, Cell::Text(percent(shift.estimate)), interval, runs, Cell::Text(verdict.into())]
@@ -290,11 +318,6 @@ impl Reproduction {
             },
         })
     }
-}
-
-/// True if two values differ by less than a thousandth.
-fn is_tie(a: f64, b: f64) -> bool {
-    (a / b - 1.0).abs() < 1e-3
 }
 
 fn row(

@@ -1,6 +1,6 @@
 //! Latency of `purge_vmap_node` before and after the batched accounting of 2024: test_vmalloc.
 
-use super::{Found, Latencies, More};
+use super::{Decisions, Found, Latencies, More};
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::published::Histogram;
 use mmtwin_twin::build;
@@ -45,7 +45,17 @@ pub(super) fn run(scenario: &Scenario, published: Option<&Histogram>) -> Result<
         format!("a purge takes up to {longest:.1} s, which the soft-lockup watchdog (20 s) reports")
     });
     let latencies = Latencies { slots, mean: first.calls.mean_us(), total: first.calls.total_ns() / 1000 };
-    Ok(Found { values, latencies, more, remark, ..Found::default() })
+    let counts = [
+        ("calls of purge_vmap_node", first.calls.calls()),
+        ("passes", first.passes),
+        ("areas purged", first.purged),
+        ("subtractions from vmap_lazy_nr", first.subtractions(params.rules.purge_accounting)),
+    ];
+    let decisions = Decisions {
+        events: BTreeMap::new(),
+        counters: counts.map(|(name, count)| (name.to_string(), count)).into_iter().collect(),
+    };
+    Ok(Found { values, latencies, more, remark, decisions, ..Found::default() })
 }
 
 /// How far the calls of a run are from published ones.

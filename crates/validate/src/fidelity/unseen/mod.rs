@@ -9,6 +9,7 @@ mod compare;
 mod figures;
 mod page;
 mod ranking;
+pub mod search;
 
 pub use aggregate::{Row, rows};
 pub use compare::Quantity;
