@@ -132,7 +132,8 @@ pub struct AccessResult {
     pub faults: u64,
     /// CPU time of all threads, think time included.
     pub cpu_time: u64,
-    /// Latency of an access without think time, from the access to its end.
+    /// Latency of an access without think time, from the access to its end; of accesses that arrive (open loop), from the
+    /// arrival.
     #[serde(default)]
     pub latency: Option<Latency>,
 }

@@ -24,6 +24,8 @@ pub struct Plan {
     pub directory: PathBuf,
     /// File to write its pid into, to be in its cgroup.
     pub cgroup: Option<PathBuf>,
+    /// Names and directories of all cgroups of the scenario.
+    pub cgroups: Vec<(String, PathBuf)>,
 }
 
 /// What a worker tells.
@@ -133,7 +135,8 @@ mod tests {
         let files = vec![Some(PathBuf::from("f".repeat(10_000)))];
         let pace = Pace { ticks: 1.5, rounds: 0.25 };
         let (scenario, directory) = (serde_json::Value::Null, PathBuf::from("/data"));
-        a.send(&Plan { scenario, process: 1, pace, files, directory, cgroup: None }).unwrap();
+        let (process, cgroup, cgroups) = (1, None, Vec::new());
+        a.send(&Plan { scenario, process, pace, files, directory, cgroup, cgroups }).unwrap();
         let plan = b.wait::<Plan>().unwrap().unwrap();
         assert_eq!((plan.pace, plan.files[0].as_ref().unwrap().as_os_str().len()), (pace, 10_000));
         drop(a);

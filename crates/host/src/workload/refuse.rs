@@ -150,7 +150,7 @@ fn placement(process: &Process, scenario: &Scenario, evidence: &Evidence, refusa
     }
 }
 
-/// Memory and files that are freed while the process runs, and attempts to get blocks.
+/// Files that are freed while the process runs, and attempts to get blocks.
 fn of_the_twin(process: &Process, refusals: &mut Vec<Refusal>) {
     let temporary = process.regions.iter().filter(|region| region.temporary);
     let temporary = temporary.map(|region| format!("region {} with temporary = true", region.name));
@@ -158,8 +158,15 @@ fn of_the_twin(process: &Process, refusals: &mut Vec<Refusal>) {
     let sparse = sparse.map(|region| format!("region {} with sparse = true", region.name));
     let divided = process.regions.iter().filter(|region| region.files.is_some());
     let divided = divided.map(|region| format!("region {} with files", region.name));
-    let accesses = process.phases.iter().flat_map(|phase| &phase.accesses).filter(|access| access.recycle);
-    let renewed = accesses.map(|access| format!("access to {} with recycle = true", access.region));
+    // Anonymous memory can be freed, unless it is locked.
+    let plain = |name: &str| {
+        let mut regions = process.regions.iter();
+        regions.any(|of| of.name == name && of.kind == RegionKind::Anon && !of.locked && of.huge != Huge::Hugetlb)
+    };
+    let accesses = process.phases.iter().flat_map(|phase| &phase.accesses);
+    let renewed = accesses
+        .filter(|access| access.recycle && !plain(&access.region))
+        .map(|access| format!("access to {} with recycle = true", access.region));
     let actions = process.phases.iter().flat_map(|phase| &phase.actions).map(|action| &action.kind);
     let attempts = actions.filter(|kind| matches!(kind, ActionKind::HighOrderAlloc { .. }));
     let attempts = attempts.map(|kind| format!("action {}", worker::name(kind)));

@@ -149,6 +149,7 @@ fn with(
             files: backing.of(index, process.regions.len()),
             directory: directory.to_path_buf(),
             cgroup: settings.procs(process.cgroup.as_deref()),
+            cgroups: settings.cgroups().to_vec(),
         };
         let member = Member::start(process, &plan, balances)?;
         settings.started(member.pid())?;

@@ -222,7 +222,19 @@ pub fn refusals(scenario: &Scenario) -> Vec<Refusal> {
         };
         Some(Refusal::Cgroup { name: cgroup.name.clone(), why })
     };
-    scenario.cgroups.iter().filter_map(refusal).collect()
+    let mut refusals: Vec<Refusal> = scenario.cgroups.iter().filter_map(refusal).collect();
+    // The root has it too.
+    if let Some(mount) = mount.filter(|mount| !mount.path.join("memory.reclaim").exists()) {
+        let actions = scenario.processes.iter().flat_map(|process| &process.phases).flat_map(|phase| &phase.actions);
+        let reclaims = actions.filter_map(|action| match &action.kind {
+            ActionKind::MemoryReclaim { cgroup, .. } => Some(cgroup.clone()),
+            _ => None,
+        });
+        let why = format!("{} has no memory.reclaim, which Linux 5.19 brought", mount.path.display());
+        let names: BTreeSet<String> = reclaims.collect();
+        refusals.extend(names.into_iter().map(|name| Refusal::Cgroup { name, why: why.clone() }));
+    }
+    refusals
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //!
 //! Same seed, same accesses, on every machine: only `+ - * /` and `libm` are used (`clippy.toml` of this crate).
 
+mod arrivals;
 pub mod classes;
 pub mod cursor;
 pub mod permutation;
@@ -14,9 +15,10 @@ pub mod random;
 pub mod stream;
 mod thread;
 
+pub use arrivals::Arrivals;
 pub use classes::{Class, Classes};
 pub use cursor::Cursor;
 pub use permutation::Permutation;
 pub use random::{Chance, Random, Use};
 pub use stream::{Access, Pattern, Stream};
-pub use thread::{AccessPlan, PhaseAccess, PhaseAccesses, Thread, ThreadPhase, policy, threads};
+pub use thread::{AccessPlan, PhaseAccess, PhaseAccesses, Thread, ThreadPhase, discarded, policy, threads};

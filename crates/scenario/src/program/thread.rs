@@ -6,7 +6,8 @@
 //! phase ends.
 
 use super::stream::{Access, Pattern, Stream};
-use super::{Classes, Cursor, Permutation};
+use super::{Arrivals, Classes, Cursor, Permutation};
+use crate::units::Share;
 use crate::workload as say;
 use crate::workload::{Action, Policy, Process, Sharing, Via};
 use std::collections::BTreeMap;
@@ -66,6 +67,8 @@ pub struct AccessPlan {
     pub shared: bool,
     /// At the end of its pages they are freed.
     pub recycle: bool,
+    /// When accesses arrive; `None`: each follows the one before.
+    pub arrivals: Option<Arrivals>,
 }
 
 /// The threads of process number `index` of a scenario with this seed. `cpus` counts the machine's.
@@ -114,10 +117,13 @@ fn thread_phase(
         let shared = sharing == Sharing::Shared;
         let start = if shared { part(all, process.threads, number).start } else { 0 };
         let pattern = pattern(access.pattern, pages.end - pages.start, start, seed, object, laws);
-        let stream = Stream::new(pattern, access.write.get(), seed, stream_number(index, number, at, i));
+        let object = stream_number(index, number, at, i);
+        let stream = Stream::new(pattern, access.write.get(), seed, object);
+        let arrivals = access.arrival.map(|arrival| Arrivals::new(arrival.interval.0, arrival.law, seed, object));
         let (think, sleep, lines) = (access.think.0, access.sleep.0, access.lines);
         let (count, via, recycle) = (access.count, access.via, access.recycle);
-        Some(AccessPlan { number: i, region, pages, stream, think, sleep, count, via, lines, shared, recycle })
+        let number = i;
+        Some(AccessPlan { number, region, pages, stream, think, sleep, count, via, lines, shared, recycle, arrivals })
     });
     ThreadPhase {
         name: phase.name.clone().unwrap_or_else(|| at.to_string()),
@@ -130,6 +136,20 @@ fn thread_phase(
 /// The policy of a region: its own, or that of the process.
 pub fn policy(process: &Process, region: usize) -> &Policy {
     process.regions[region].policy.as_ref().unwrap_or(&process.policy)
+}
+
+/// Index of a region, and those of its pages that a thread gives back: a range of its part, or of the whole of a shared
+/// region. `None`: there is no such region.
+pub fn discarded(process: &Process, thread: u32, region: &str, range: [Share; 2]) -> Option<(usize, Range<u64>)> {
+    let index = process.regions.iter().position(|of| of.name == region)?;
+    let all = process.regions[index].size.pages();
+    let own = match process.regions[index].sharing {
+        Sharing::Shared => 0..all,
+        Sharing::Private => part(all, process.threads, thread),
+    };
+    // Pages are far fewer than the integers that a double represents exactly.
+    let edge = |share: Share| own.start + ((own.end - own.start) as f64 * share.get()) as u64;
+    Some((index, edge(range[0])..edge(range[1])))
 }
 
 /// Part `number` of `n` of the pages 0..all.
@@ -233,8 +253,9 @@ mod tests {
     fn access(region: &str, pattern: say::Pattern, count: Option<u64>) -> Say {
         let (think, sleep) = (Time(2000), Time(0));
         let write = Share::new(0.0).unwrap();
-        let (threads, via, lines, sharing, recycle) = (Threads::All, Via::Mmap, 1, None, false);
-        Say { region: region.into(), threads, pattern, think, sleep, write, via, lines, sharing, count, recycle }
+        let (region, threads, via, lines, sharing) = (region.into(), Threads::All, Via::Mmap, 1, None);
+        let (recycle, arrival) = (false, None);
+        Say { region, threads, pattern, think, sleep, write, via, lines, sharing, count, recycle, arrival }
     }
 
     fn process(threads: u32, accesses: Vec<Say>) -> Process {

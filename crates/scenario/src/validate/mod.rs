@@ -1,5 +1,6 @@
 //! Checks beyond the types: ranges, names that must exist, variants that exclude each other.
 
+mod give_back;
 mod kernel;
 mod process;
 mod run;

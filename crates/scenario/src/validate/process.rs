@@ -1,6 +1,6 @@
 //! The workload: names that must exist on the machine and within the scenario, and phases that end.
 
-use super::size;
+use super::{give_back, size};
 use crate::Scenario;
 use crate::check::Check;
 use crate::kernel::{CgroupVersion, Sysctl};
@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::tree::{lookup, suggest};
 use crate::units::List;
 use crate::workload::{
-    Access, ActionKind, Huge, Instances, Phase, Policy, Process, Region, RegionKind, Sharing, Threads, Via,
+    Access, Action, ActionKind, Huge, Instances, Phase, Policy, Process, Region, RegionKind, Sharing, Threads, Via,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -195,11 +195,19 @@ impl At<'_> {
             });
             self.threads(&access.threads, &path, check);
             self.renewal(access, &path, check);
+            let shares = |(other, of): (usize, &Access)| {
+                other != i
+                    && access.threads.numbers(self.process.threads).iter().any(|&thread| of.threads.contain(thread))
+            };
+            let alone = access.arrival.is_none() || !phase.accesses.iter().enumerate().any(shares);
+            check.require(alone, &format!("{path}.arrival"), || {
+                "a thread whose accesses arrive has no other access in the phase: give that one other `threads`".into()
+            });
         }
         for (i, action) in phase.actions.iter().enumerate() {
             let path = format!("{path}.action.#{i}");
             self.threads(&action.threads, &path, check);
-            self.action(&action.kind, &path, check);
+            self.action(action, &path, check);
         }
         check.require(phase.duration.is_none_or(|d| d.0 > 0), &format!("{path}.duration"), || {
             "a phase lasts longer than 0".into()
@@ -234,9 +242,10 @@ impl At<'_> {
         }
     }
 
-    fn action(&self, action: &ActionKind, path: &str, check: &mut Check<'_>) {
+    fn action(&self, action: &Action, path: &str, check: &mut Check<'_>) {
         let machine = self.machine();
-        match action {
+        let kind = &action.kind;
+        match kind {
             ActionKind::PageLoop { node, policy: own, .. } | ActionKind::PageHog { node, policy: own, .. } => {
                 if let Some(nid) = node {
                     node_exists(*nid, machine, &format!("{path}.node"), check);
@@ -251,7 +260,7 @@ impl At<'_> {
             ActionKind::CpuOffline { cpus } | ActionKind::CpuOnline { cpus } => {
                 let path = format!("{path}.cpus");
                 cpus_exist(cpus, machine, &path, check);
-                let all = matches!(action, ActionKind::CpuOffline { .. }) && cpus.len() >= machine.cpus.len();
+                let all = matches!(kind, ActionKind::CpuOffline { .. }) && cpus.len() >= machine.cpus.len();
                 check.require(!all, &path, || "at least one CPU stays online".into());
             }
             ActionKind::Sysctl { name, value } => {
@@ -271,6 +280,14 @@ impl At<'_> {
                 check.require(!off, &path, || {
                     format!("{name} is not written as 0: writing {} has that effect", name.replace("bytes", "ratio"))
                 });
+            }
+            ActionKind::Discard { region, how, .. } => {
+                let threads = action.threads.numbers(self.process.threads).len();
+                give_back::discard(self.scenario, self.process, (region, *how, threads), path, check);
+            }
+            ActionKind::CgroupLimit { cgroup, .. } => give_back::cgroup(self.scenario, cgroup, None, path, check),
+            ActionKind::MemoryReclaim { cgroup, size } => {
+                give_back::cgroup(self.scenario, cgroup, Some(*size), path, check);
             }
             _ => {}
         }

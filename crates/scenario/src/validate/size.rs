@@ -127,7 +127,10 @@ fn process(process: &Process, path: &str, check: &mut Check<'_>) -> bool {
 fn access(access: &Access, path: &str, check: &mut Check<'_>) {
     short(check, &format!("{path}.think"), access.think);
     short(check, &format!("{path}.sleep"), access.sleep);
-    repeated(access.count, Time(access.think.0.saturating_add(access.sleep.0)), "think and sleep", path, check);
+    let arrival = access.arrival.map_or(Time(0), |arrival| arrival.interval);
+    short(check, &format!("{path}.arrival"), arrival);
+    let sleep = Time(access.think.0.saturating_add(access.sleep.0).saturating_add(arrival.0));
+    repeated(access.count, sleep, "think and sleep", path, check);
 }
 
 /// The total time of a repeated action fits into 64 bits.
@@ -182,7 +185,12 @@ fn action(action: &Action, path: &str, check: &mut Check<'_>) {
         }
         ActionKind::Lookup { count } => repeated(*count, Time(0), "", path, check),
         ActionKind::Sleep { time } => short(check, &format!("{path}.time"), *time),
+        ActionKind::Discard { count, interval, .. } => {
+            short(check, &format!("{path}.interval"), *interval);
+            repeated(Some(*count), *interval, "`interval`", path, check);
+        }
         ActionKind::CpuOffline { .. } | ActionKind::CpuOnline { .. } | ActionKind::Sysctl { .. } => {}
+        ActionKind::CgroupLimit { .. } | ActionKind::MemoryReclaim { .. } => {}
     }
 }
 

@@ -38,6 +38,17 @@ pub struct Access {
     pub count: Option<u64>,
     /// A thread that has reached the end of its pages frees them and begins again, with new memory or a new file.
     pub recycle: bool,
+    /// When accesses arrive; `None`: each follows the one before.
+    pub arrival: Option<Arrival>,
+}
+
+/// Arrivals of an open loop: a thread begins an access when it has arrived, or when it is done with those before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Mean time from one to the next.
+    pub interval: Time,
+    /// How these times vary.
+    pub law: ArrivalLaw,
 }
 
 /// Order of the pages. Each thread follows it in its part of the region on its own.
@@ -83,6 +94,16 @@ variant! {
         Mmap = "mmap",
         /// By `read(2)` and `write(2)` on the file.
         Syscall = "syscall",
+    }
+}
+
+variant! {
+    /// Times between arrivals.
+    pub enum ArrivalLaw {
+        /// All alike.
+        Regular = "regular",
+        /// Exponentially distributed: requests of many independent clients.
+        Poisson = "poisson",
     }
 }
 
@@ -151,6 +172,13 @@ pub(crate) struct AccessText {
     /// a program that ends and runs again, a file as one that is deleted and made again.
     #[serde(default, skip_serializing_if = "is_false")]
     recycle: bool,
+    /// Mean time from one request to the next, of each thread (open loop). A request waits until the thread is done with
+    /// those before; its latency counts from its arrival. Absent: each access follows the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    arrival: Option<Time>,
+    /// How the times between arrivals vary (with `arrival`; default regular): poisson stands for many independent clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    arrivals: Option<ArrivalLaw>,
 }
 
 fn mmap() -> Via {
@@ -227,14 +255,25 @@ impl TryFrom<AccessText> for Access {
         if text.recycle && name != Sequential {
             return Err(AccessError::Range("recycle", "only pattern \"sequential\" reaches the end of its pages"));
         }
+        if text.arrival.is_none() && text.arrivals.is_some() {
+            return Err(AccessError::Range("arrivals", "they need `arrival`, the mean time between them"));
+        }
+        if text.arrival == Some(Time(0)) {
+            return Err(AccessError::Range("arrival", "a time between arrivals is above 0"));
+        }
+        if text.arrival.is_some() && text.sleep > Time(0) {
+            return Err(AccessError::Range("sleep", "a thread whose accesses arrive sleeps until the next one"));
+        }
+        let law = text.arrivals.unwrap_or(ArrivalLaw::Regular);
+        let arrival = text.arrival.map(|interval| Arrival { interval, law });
         let AccessText { region, threads, think, sleep, write, via, lines, sharing, count, recycle, .. } = text;
-        Ok(Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, recycle })
+        Ok(Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, recycle, arrival })
     }
 }
 
 impl From<Access> for AccessText {
     fn from(access: Access) -> AccessText {
-        let Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, recycle } = access;
+        let Access { region, threads, pattern, think, sleep, write, via, lines, sharing, count, .. } = access;
         let name = match pattern {
             Pattern::Sequential => PatternName::Sequential,
             Pattern::Strided { .. } => PatternName::Strided,
@@ -264,7 +303,9 @@ impl From<Access> for AccessText {
             lines,
             sharing,
             count,
-            recycle,
+            recycle: access.recycle,
+            arrival: access.arrival.map(|arrival| arrival.interval),
+            arrivals: access.arrival.map(|arrival| arrival.law),
         }
     }
 }

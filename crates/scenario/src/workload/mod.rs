@@ -6,8 +6,8 @@ mod cgroup;
 pub(crate) mod instances;
 mod policy;
 
-pub use access::{Access, AccessError, Pattern, PatternName, Threads, Via};
-pub use action::{Action, ActionError, ActionKind, ActionName, Gfp, ReadFile, VmallocTest};
+pub use access::{Access, AccessError, Arrival, ArrivalLaw, Pattern, PatternName, Threads, Via};
+pub use action::{Action, ActionError, ActionKind, ActionName, Advice, Discard, Gfp, Limit, ReadFile, VmallocTest};
 pub use cgroup::{Cgroup, CgroupMemory, CgroupSwap};
 pub use instances::Instances;
 pub use policy::{Nodes, Policy, PolicyError};

@@ -7,15 +7,20 @@ use crate::frame::{MAX_CGROUPS, ZoneKind};
 use crate::page_alloc::HUGE_ORDER;
 use mmtwin_scenario::kernel::{Congestion, LruScope, Thp};
 use mmtwin_scenario::machine::Zone;
-use mmtwin_scenario::workload::{Action, ActionKind, Huge, Process, ReadFile, Region};
+use mmtwin_scenario::workload::{Action, ActionKind, Huge, Process, ReadFile, Region, RegionKind};
 use mmtwin_scenario::{Scenario, machine as say};
 
 /// Sysctls that may be written while the workload runs.
-const WRITABLE: [&str; 10] = [
+const WRITABLE: [&str; 15] = [
     "vm.numa_stat",
     "vm.stat_interval",
     "vm.min_free_kbytes",
     "vm.watermark_scale_factor",
+    "vm.watermark_boost_factor",
+    "vm.swappiness",
+    "vm.vfs_cache_pressure",
+    "vm.extfrag_threshold",
+    "vm.laptop_mode",
     "vm.dirty_ratio",
     "vm.dirty_bytes",
     "vm.dirty_background_ratio",
@@ -72,7 +77,10 @@ pub fn check(scenario: &Scenario) -> Result<Vec<String>, BuildError> {
             }
         }
         for phase in &process.phases {
-            let renewed = phase.accesses.iter().find(|access| access.recycle);
+            let of_file = |name: &str| {
+                process.regions.iter().any(|region| region.name == name && region.kind != RegionKind::Anon)
+            };
+            let renewed = phase.accesses.iter().find(|access| access.recycle && of_file(&access.region));
             if let Some(access) =
                 renewed.filter(|_| scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|m| m > 0))
             {
@@ -120,10 +128,14 @@ fn lies_in_its_kind(zone: &Zone) -> bool {
 /// The longest time that a process names, in nanoseconds.
 fn longest(process: &Process) -> u64 {
     let phases = process.phases.iter().flat_map(|phase| {
-        let accesses = phase.accesses.iter().flat_map(|access| [access.think.0, access.sleep.0]);
+        let accesses = phase.accesses.iter().flat_map(|access| {
+            let arrival = access.arrival.map_or(0, |arrival| arrival.interval.0);
+            [access.think.0, access.sleep.0, arrival]
+        });
         let actions = phase.actions.iter().map(|action| match &action.kind {
             ActionKind::Read { interval, .. } => interval.0,
             ActionKind::Sleep { time } => time.0,
+            ActionKind::Discard { interval, .. } => interval.0,
             _ => 0,
         });
         accesses.chain(actions).chain(phase.duration.map(|time| time.0))
@@ -143,6 +155,9 @@ fn order_of(action: &Action) -> Option<u32> {
         | ActionKind::Sysctl { .. }
         | ActionKind::ModuleCycle { .. }
         | ActionKind::Lookup { .. }
+        | ActionKind::Discard { .. }
+        | ActionKind::CgroupLimit { .. }
+        | ActionKind::MemoryReclaim { .. }
         | ActionKind::Sleep { .. } => None,
     }
 }
@@ -168,9 +183,12 @@ fn unmodelled_action(action: &Action, by_zone: bool) -> Option<(String, &'static
         ActionKind::Lookup { .. } if by_zone => {
             Some(("looking up names".into(), "there are no dentries in a kernel of 2010"))
         }
+        ActionKind::CgroupLimit { .. } | ActionKind::MemoryReclaim { .. } if by_zone => {
+            Some(("writing to a cgroup".into(), "cgroups of these kernels have lists of their own"))
+        }
         ActionKind::Sysctl { name, .. } if !WRITABLE.contains(&name.as_str()) => Some((
             format!("writing {name}"),
-            "only sysctls of counters, watermarks and dirty limits take effect in a run",
+            "only sysctls of counters, watermarks, reclaim and dirty limits take effect in a run",
         )),
         _ => None,
     }

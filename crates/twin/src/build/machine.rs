@@ -7,6 +7,7 @@ use crate::mm::costs::FaultCosts;
 use crate::mm::kernel::ZoneState;
 use crate::mm::swap::Swap;
 use crate::mm::writeback::RequestLimits;
+use crate::time::PS_PER_NS;
 use mmtwin_scenario::kernel::DmDelay;
 use mmtwin_scenario::units::Cost;
 use mmtwin_scenario::{Scenario, machine as say};
@@ -114,6 +115,7 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
     let cost = &of.cost;
     FaultCosts {
         fault: cost.page_fault.0,
+        wakeup: cost.wakeup_latency.0 * PS_PER_NS,
         map_around: cost.map_around.0,
         clear_huge: clear_huge(of),
         file_call: cost.file_call.0,

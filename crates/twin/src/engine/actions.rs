@@ -2,7 +2,8 @@
 //!
 //! Page loops, pages that are kept, attempts to allocate blocks ([`crate::engine::high_alloc`]), lookups of names,
 //! reads of statistics files, CPU hotplug, sysctls and sleep; the vmalloc stress test, which its threads run together,
-//! is in [`crate::engine::vmalloc_test`].
+//! is in [`crate::engine::vmalloc_test`], memory that is given back in [`crate::engine::give_back`], limits of cgroups in
+//! [`crate::engine::cgroup_write`].
 
 use super::RunError;
 use super::main_loop::{Engine, Step, Stop};
@@ -14,7 +15,7 @@ use crate::time::{PS_PER_NS, Ps};
 use crate::vmstat::ReadCost;
 use mmtwin_scenario::Machine;
 use mmtwin_scenario::units::PageRate;
-use mmtwin_scenario::workload::{Action, ActionKind, Gfp, ReadFile};
+use mmtwin_scenario::workload::{Action, ActionKind, Discard, Gfp, ReadFile};
 
 /// Picoseconds of a second.
 const PS_PER_S: u128 = 1_000_000_000_000;
@@ -87,6 +88,12 @@ pub(super) fn named(kind: &ActionKind) -> (String, String) {
         ActionKind::Sysctl { name, value } => ("sysctl", format!("{name} = {value}")),
         ActionKind::ModuleCycle { name, .. } => ("module-cycle", name.clone()),
         ActionKind::Lookup { .. } => ("lookup", String::new()),
+        ActionKind::Discard { how, .. } => {
+            let name = if *how == Discard::Unmap { "munmap" } else { "madvise" };
+            (name, kind.given_back().unwrap_or_default())
+        }
+        ActionKind::CgroupLimit { .. } => ("cgroup-limit", kind.given_back().unwrap_or_default()),
+        ActionKind::MemoryReclaim { .. } => ("memory-reclaim", kind.given_back().unwrap_or_default()),
         ActionKind::Sleep { time } => ("sleep", time.to_string()),
     };
     (name.into(), detail)
@@ -114,7 +121,7 @@ impl Engine<'_> {
                 return Err(stop);
             }
         };
-        let working = match step {
+        let mut working = match step {
             Step::Ended => {
                 self.end_action(thread, number, working);
                 None
@@ -125,7 +132,12 @@ impl Engine<'_> {
             }
             Step::On | Step::Waiting | Step::Still | Step::Waits => Some(working),
         };
+        let kills = working.as_mut().is_some_and(|working| std::mem::take(&mut working.kills));
         self.threads[thread].activity = Activity::Action(number, working);
+        if kills {
+            // The victim may be the writer's own process.
+            return self.kill_for_limit(thread, &action.kind);
+        }
         Ok(step)
     }
 
@@ -175,6 +187,15 @@ impl Engine<'_> {
             }
             return self.high_alloc(thread, (&request, *count, interval.0 * PS_PER_NS), working, until);
         }
+        match &action.kind {
+            ActionKind::Discard { region, how, range, count, interval } => {
+                return self.give_back(thread, (region, *how, *range), (*count, *interval), working, until);
+            }
+            kind @ (ActionKind::CgroupLimit { .. } | ActionKind::MemoryReclaim { .. }) => {
+                return self.write_cgroup(thread, kind, working, until);
+            }
+            _ => {}
+        }
         working.part.operations += 1;
         match &action.kind {
             ActionKind::Read { file, node, count, interval } => {
@@ -208,6 +229,7 @@ impl Engine<'_> {
             // Other kinds are handled above, the last is refused before the run.
             ActionKind::PageLoop { .. } | ActionKind::PageHog { .. } | ActionKind::HighOrderAlloc { .. } => {}
             ActionKind::Lookup { .. } | ActionKind::ModuleCycle { .. } => {}
+            ActionKind::Discard { .. } | ActionKind::CgroupLimit { .. } | ActionKind::MemoryReclaim { .. } => {}
         }
         Ok(Step::Ended)
     }
@@ -318,6 +340,14 @@ impl Engine<'_> {
             "vm.stat_interval" => self.kernel.set_stat_interval(value.saturating_mul(1_000_000_000)),
             "vm.min_free_kbytes" => self.kernel.set_watermarks(|rules| rules.min_free_kbytes = Some(value)),
             "vm.watermark_scale_factor" => self.kernel.set_watermarks(|rules| rules.watermark_scale_factor = value),
+            "vm.watermark_boost_factor" => self.kernel.set_watermarks(|rules| rules.watermark_boost_factor = value),
+            "vm.swappiness" => self.kernel.reclaim.rules.swappiness = value,
+            "vm.vfs_cache_pressure" => self.kernel.reclaim.rules.vfs_cache_pressure = value,
+            "vm.extfrag_threshold" => self.kernel.reclaim.rules.extfrag_threshold = value as i64,
+            "vm.laptop_mode" => {
+                self.kernel.reclaim.rules.laptop_mode = value != 0;
+                self.kernel.writeback.rules.laptop_mode = value != 0;
+            }
             // Others are refused before the run.
             _ => self.set_dirty_sysctl(name, value),
         }

@@ -7,11 +7,13 @@ use super::process::{Activity, What};
 use crate::build;
 use crate::mm::accessed::pool::Pool;
 use crate::mm::filemap::Reader;
+use crate::mm::memcg::write::Write;
 use crate::mm::vmscan::NodeReclaim;
 use crate::sched::TaskState;
 use crate::time::{Ns, PS_PER_NS};
 use crate::workload::accessor::{Accessing, Accessor};
 use crate::workload::ahead::Ahead;
+use crate::workload::latencies::Latencies;
 use crate::workload::sampled::Rest;
 use mmtwin_scenario::program::AccessPlan;
 use mmtwin_scenario::program::{self, Pattern};
@@ -181,7 +183,9 @@ impl Engine<'_> {
         let process = &self.processes[at.process];
         // Read-ahead depends on the order of the accesses to a file.
         let of_file = |plan: &AccessPlan| self.memory.regions[process.regions[plan.region]].file;
-        let explicit = self.options.explicit || at.phases[phase].accesses.iter().any(of_file);
+        // So does the latency of those that arrive.
+        let in_order = |plan: &AccessPlan| of_file(plan) || plan.arrivals.is_some();
+        let explicit = self.options.explicit || at.phases[phase].accesses.iter().any(in_order);
         let mut list = Vec::new();
         for plan in &at.phases[phase].accesses {
             let (region, mapper) = (process.regions[plan.region], process.mappers[plan.region]);
@@ -207,6 +211,7 @@ impl Engine<'_> {
             let (faults, time, user, ahead, reader, busy) = (0, 0, 0, Ahead::default(), Reader::default(), 0.0);
             let renewed = plan.stream.count;
             let (plan, log, logged) = (plan.clone(), None, 0);
+            let (begun, due, latencies) = (None, None, Latencies::default());
             list.push(Accessing {
                 plan,
                 region,
@@ -219,6 +224,9 @@ impl Engine<'_> {
                 faults,
                 time,
                 user,
+                begun,
+                due,
+                latencies,
                 reader,
                 log,
                 logged,
@@ -257,7 +265,11 @@ impl Engine<'_> {
                 high.and_then(|high| high.throttle()),
                 node_reclaim.as_ref().and_then(NodeReclaim::throttle),
             ];
-            asleep.into_iter().flatten().for_each(|throttle| self.kernel.reclaim.leave(throttle));
+            let writes = match &this.activity {
+                Activity::Action(_, Some(working)) => working.write.as_ref().and_then(Write::throttle),
+                _ => None,
+            };
+            asleep.into_iter().flatten().chain(writes).for_each(|throttle| self.kernel.reclaim.leave(throttle));
             if let Some(of) = node_reclaim {
                 self.kernel.reclaim.nodes[of.node].reclaim_locked = false;
             }
@@ -281,6 +293,7 @@ impl Engine<'_> {
         let mut result = self.processes[process].result(config, &self.threads, &self.memory.regions, at);
         result.balancing = self.numa_time(process);
         result.active_nodes = self.numa_active_nodes(process);
+        self.settle_writes(process);
         for thread in self.processes[process].threads.clone() {
             let Some(accessor) = self.threads[thread].touched.take() else { continue };
             self.threads[thread].user += accessor.user();
@@ -290,6 +303,19 @@ impl Engine<'_> {
         self.processes[process].gathered.clear();
         self.results.push((process, result));
         Ok(())
+    }
+
+    /// The accesses of a phase are over: what they wrote of memory that may be freed is settled.
+    fn settle_writes(&mut self, process: usize) {
+        let regions = self.processes[process].regions.iter().copied();
+        let watched: Vec<usize> = regions.filter(|&region| self.memory.regions[region].watches_writes()).collect();
+        if watched.is_empty() {
+            return;
+        }
+        let threads = &mut self.threads[self.processes[process].threads.clone()];
+        let accessors = threads.iter_mut().filter_map(|thread| thread.touched.as_mut());
+        let touches: Vec<(usize, u64)> = accessors.flat_map(Accessor::take_touches).collect();
+        watched.into_iter().for_each(|region| self.memory.settle_writes(&self.kernel, region, &touches));
     }
 
     /// A process ends and gives its memory back.
@@ -308,7 +334,8 @@ impl Engine<'_> {
         for (number, mapper) in regions.into_iter().chain(image) {
             let region = &mut self.memory.regions[number];
             region.users -= 1;
-            region.unmap_shared(&mut self.kernel, &caller, mapper);
+            let all = 0..region.len();
+            region.unmap_shared(&mut self.kernel, &caller, mapper, all);
             if region.users == 0 && region.file {
                 region.tables.free(&mut self.kernel, &caller)?;
                 if self.memory.regions[number].temporary {

@@ -6,6 +6,7 @@ use crate::build::BuildError;
 use crate::frame::Pfn;
 use crate::mm::compaction::Kcompactd;
 use crate::mm::memcg::high::High;
+use crate::mm::memcg::write::Write;
 use crate::mm::reclaim::KswapdImpl;
 use crate::mm::region::{Region, Shape};
 use crate::mm::slowpath::{AllocSlowpath, Throttled};
@@ -15,6 +16,7 @@ use crate::page_alloc::{Caller, Policy};
 use crate::probe::Task;
 use crate::time::{Ns, Ps};
 use crate::workload::accessor::Accessor;
+use crate::workload::latencies::Latencies;
 use crate::workload::trace::FIRST_PID;
 use crate::workload::trace::Trace;
 use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
@@ -97,6 +99,11 @@ pub(crate) struct Working {
     /// Start of the current or last attempt to allocate a block.
     pub attempt: Option<Ps>,
     pub trying: bool,
+    /// Page with which a call that gives memory back continues.
+    pub given: Option<u64>,
+    /// Write to a file of a cgroup, and whether it kills a process.
+    pub write: Option<Write>,
+    pub kills: bool,
     /// It is freeing.
     pub freeing: bool,
     /// Since when it pauses, and how long all pauses before were.
@@ -284,13 +291,14 @@ fn region(config: &spec::Region, threads: u32, scenario: &Scenario, policy: Poli
     Region::new(shape, scenario.machine.nodes.len(), base)
 }
 
-/// The phase in which a thread writes every page of its parts once, in order.
+/// The phase in which a thread accesses every page of its parts once, in order: memory is written, files are read.
 fn populate(process: &spec::Process, parts: &[std::ops::Range<u64>], seed: u64) -> ThreadPhase {
     let wanted =
         process.regions.iter().zip(parts).enumerate().filter(|(_, (region, part))| region.populate && !part.is_empty());
     let plans = wanted.map(|(number, (_, part))| {
         let count = Some(part.end - part.start);
-        AccessPlan { count, ..walk(number, part.clone(), seed) }
+        let writes = if process.regions[number].kind == RegionKind::File { 0.0 } else { 1.0 };
+        AccessPlan { count, ..walk(number, part.clone(), writes, seed) }
     });
     ThreadPhase { name: POPULATE.into(), duration: None, actions: Vec::new(), accesses: plans.collect() }
 }
@@ -298,17 +306,17 @@ fn populate(process: &spec::Process, parts: &[std::ops::Range<u64>], seed: u64) 
 /// The phase in which a thread replays a trace over all regions.
 fn replay(process: &spec::Process, seed: u64) -> ThreadPhase {
     let regions = process.regions.iter().enumerate();
-    let accesses = regions.map(|(number, region)| walk(number, 0..region.size.pages(), seed)).collect();
+    let accesses = regions.map(|(number, region)| walk(number, 0..region.size.pages(), 1.0, seed)).collect();
     ThreadPhase { name: TRACE.into(), duration: None, actions: Vec::new(), accesses }
 }
 
-/// Writing pages of a region in order.
-fn walk(region: usize, pages: std::ops::Range<u64>, seed: u64) -> AccessPlan {
-    // It always writes, so the stream's random numbers are not used.
-    let stream = Stream::new(Pattern::Walk(Cursor::new(pages.end - pages.start, 1, 0)), 1.0, seed, 0);
+/// Writing or reading pages of a region in order.
+fn walk(region: usize, pages: std::ops::Range<u64>, writes: f64, seed: u64) -> AccessPlan {
+    // It always writes or never, so the stream's random numbers are not used.
+    let stream = Stream::new(Pattern::Walk(Cursor::new(pages.end - pages.start, 1, 0)), writes, seed, 0);
     let (number, count, via) = (region, None, Via::Mmap);
-    let (think, sleep, lines, shared, recycle) = (0, 0, 1, false, false);
-    AccessPlan { number, region, pages, stream, think, sleep, count, via, lines, shared, recycle }
+    let (think, sleep, lines, shared, recycle, arrivals) = (0, 0, 1, false, false, None);
+    AccessPlan { number, region, pages, stream, think, sleep, count, via, lines, shared, recycle, arrivals }
 }
 
 impl Thread {
@@ -383,6 +391,7 @@ impl Process {
             .into_iter()
             .map(|(region, pattern)| AccessResult { region, pattern, ..AccessResult::default() })
             .collect();
+        let mut latencies = vec![Latencies::default(); accesses.len()];
         for accessor in threads[self.threads.clone()].iter().filter_map(|thread| thread.touched.as_ref()) {
             for access in &accessor.list {
                 let result = &mut accesses[access.plan.number];
@@ -390,7 +399,13 @@ impl Process {
                 result.touches += access.plan.stream.count;
                 result.faults += access.faults;
                 result.cpu_time += accessor.cpu_time(access) / crate::time::PS_PER_NS;
+                if access.plan.arrivals.is_some() {
+                    latencies[access.plan.number].add(&access.latencies);
+                }
             }
+        }
+        for (result, latencies) in accesses.iter_mut().zip(&latencies) {
+            result.latency = latencies.result();
         }
         accesses.retain(|access| phase_config.is_some() || access.threads > 0);
         let actions = phase_config.map_or(&[][..], |config| &config.actions);

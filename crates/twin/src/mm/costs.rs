@@ -7,6 +7,8 @@ use crate::time::Ps;
 pub(crate) struct FaultCosts {
     /// A fault without the allocation.
     pub fault: Ps,
+    /// To wake a task that sleeps on a time.
+    pub wakeup: Ps,
     /// To map one more page in it.
     pub map_around: Ps,
     /// To clear a huge page.

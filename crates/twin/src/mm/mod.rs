@@ -5,6 +5,7 @@
 //! | `mm/filemap.c`, `lib/xarray.c` | [`filemap`] |
 //! | `mm/readahead.c` | [`readahead`] |
 //! | `mm/truncate.c` | [`truncate`] |
+//! | `mm/madvise.c` | `MADV_DONTNEED`: [`truncate`]; `MADV_FREE`: [`lazyfree`] |
 //! | `mm/memory.c`, `mm/huge_memory.c` (faults of anonymous memory) | [`region`] |
 //! | `mm/swap_state.c`, `mm/swapfile.c` | [`swap`] |
 //! | `mm/rmap.c` | [`rmap`]; accessed bits in [`accessed`] |
@@ -30,6 +31,7 @@ pub(crate) mod costs;
 pub(crate) mod effects;
 pub(crate) mod filemap;
 pub mod kernel;
+pub(crate) mod lazyfree;
 pub(crate) mod lru;
 pub mod memcg;
 pub(crate) mod memory;

@@ -67,6 +67,23 @@ impl Tables {
         all.filter(|table| **table != NO_PAGE).count() as u64
     }
 
+    /// Gives the tables of the lowest level back that map nothing but some pages (`free_pgtables`).
+    pub(crate) fn free_within(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        pages: std::ops::Range<u64>,
+    ) -> Result<(), KernelError> {
+        let whole = pages.start.div_ceil(LOWEST)..pages.end / LOWEST;
+        for table in whole {
+            let table = std::mem::replace(&mut self.lowest[table as usize], NO_PAGE);
+            if table != NO_PAGE {
+                kernel.free_unchecked(caller.cpu, caller.task, table)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Gives all tables back.
     pub(crate) fn free(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
         for level in [&mut self.lowest, &mut self.middle, &mut self.upper] {

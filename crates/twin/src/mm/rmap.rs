@@ -31,6 +31,11 @@ impl At {
         state.regions[self.region].held
     }
 
+    /// The page has no file.
+    pub(crate) fn anon(self, state: &AccessState) -> bool {
+        state.regions[self.region].anon
+    }
+
     /// The page is mapped executable.
     pub(crate) fn exec(self, state: &AccessState) -> bool {
         state.regions[self.region].exec

@@ -9,6 +9,7 @@
 use crate::frame::{Flag, Pfn};
 use crate::mm::kernel::{Kernel, KernelError};
 use crate::mm::memory::AccessState;
+use crate::mm::prot_numa::Unit;
 use crate::mm::region::Entry;
 use crate::page_alloc::Caller;
 use crate::vmstat::NodeItem;
@@ -74,6 +75,37 @@ impl AccessState {
         if file && self.regions[region].dirty() == 0 {
             kernel.writeback.file_is_clean(region);
         }
+        Ok(())
+    }
+
+    /// A mapping loses pages: those of anonymous memory are freed, others stay in the page cache (`zap_page_range`).
+    pub(crate) fn zap(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        (region, mapper): (usize, usize),
+        pages: Range<u64>,
+    ) -> Result<(), KernelError> {
+        for mapping in self.mappings.iter_mut().filter(|of| (of.region, of.mapper) == (region, mapper)) {
+            let mut marked = Vec::new();
+            mapping.each_marked(pages.start, pages.end, |unit| marked.push(unit));
+            let whole = |unit: &Unit| {
+                let start = u64::from(unit.page);
+                pages.start <= start && start + unit.pages() <= pages.end
+            };
+            marked.into_iter().filter(whole).for_each(|unit| {
+                mapping.clear(unit);
+            });
+        }
+        if self.regions[region].anon {
+            return self.discard(kernel, caller, region, pages);
+        }
+        for page in pages.clone() {
+            if let Entry::Present(pfn) = self.regions[region].entry_of(mapper, page) {
+                self.missing(region, page, kernel.node_of_frame(pfn));
+            }
+        }
+        self.regions[region].unmap_shared(kernel, caller, mapper, pages);
         Ok(())
     }
 

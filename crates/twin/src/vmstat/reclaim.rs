@@ -52,7 +52,7 @@ macro_rules! events {
 }
 
 events! {
-    pgpgin, pgpgout, pswpin, pswpout, pgactivate, pgdeactivate, pgmajfault, pgrefill, pgsteal_kswapd, pgsteal_direct,
+    pgpgin, pgpgout, pswpin, pswpout, pgactivate, pgdeactivate, pglazyfree, pglazyfreed, pgmajfault, pgrefill, pgsteal_kswapd, pgsteal_direct,
     pgscan_kswapd, pgscan_direct, pgscan_direct_throttle, pgscan_anon, pgscan_file, pgsteal_anon, pgsteal_file,
     slabs_scanned, pginodesteal, kswapd_inodesteal, kswapd_low_wmark_hit_quickly, kswapd_high_wmark_hit_quickly, pageoutrun, pgrotated, oom_kill,
     compact_migrate_scanned, compact_free_scanned, compact_isolated, compact_stall, compact_fail,

@@ -1,6 +1,7 @@
 //! A thread's accesses in a phase, and how they are run: drawn in bulk, one by one, or from a trace.
 
 use super::ahead::Ahead;
+use super::latencies::Latencies;
 use super::replay::Replay;
 use super::sampled::Rest;
 use super::{explicit, replay, sampled};
@@ -10,7 +11,7 @@ use crate::mm::kernel::{Kernel, KernelError};
 use crate::mm::memory::AccessState;
 use crate::mm::prot_numa::Unit;
 use crate::page_alloc::{AllocationFailure, Caller};
-use crate::time::Ps;
+use crate::time::{PS_PER_NS, Ps};
 use mmtwin_scenario::program::AccessPlan;
 use mmtwin_scenario::program::Pattern;
 
@@ -57,6 +58,10 @@ pub(crate) struct Accessing {
     /// CPU time so far, without work outside the accessor, and the part of the program itself.
     pub time: Ps,
     pub user: Ps,
+    /// When accesses began to arrive, when the current one did, and their latencies. Open loops only.
+    pub begun: Option<Ps>,
+    pub due: Option<Ps>,
+    pub latencies: Latencies,
     /// Its read-ahead state.
     pub reader: Reader,
     /// Log of its accesses, and the number logged.
@@ -106,7 +111,17 @@ impl Accessing {
             return Ok(());
         }
         self.renewed = count;
-        state.discard(kernel, caller, self.region, pages)
+        match state.regions[self.region].anon {
+            true => state.zap(kernel, caller, (self.region, self.mapper), pages),
+            false => state.discard(kernel, caller, self.region, pages),
+        }
+    }
+
+    /// When the access that is next arrives, on a CPU whose clock is `now`; `None`: each follows the one before.
+    pub(crate) fn arrives(&mut self, now: Ps) -> Option<Ps> {
+        let arrivals = self.plan.arrivals.as_mut()?;
+        let begun = *self.begun.get_or_insert(now);
+        Some(*self.due.get_or_insert_with(|| begun + arrivals.next().unwrap_or(0).saturating_mul(PS_PER_NS)))
     }
 
     pub(crate) fn active(&self) -> bool {
@@ -149,7 +164,7 @@ impl Accessor {
                 (None, Pattern::Walk(cursor)) => How::Walk(*cursor, access.plan.pages.clone()),
                 (None, Pattern::Draws(..)) => continue,
             };
-            access.log = Some(state.open_log(access.region, access.mapper, how));
+            access.log = Some(state.open_log(access.region, access.mapper, how, access.plan.stream.writes().get()));
             access.logged = access.plan.stream.count;
         }
     }

@@ -27,6 +27,9 @@ pub(super) fn run(
         let turn = (0..count).map(|i| (accessor.turn + i) % count).find(|&i| accessor.list[i].active());
         let Some(turn) = turn else { return Ok(AccessProgress::Done) };
         let access = &mut accessor.list[turn];
+        if let Some(due) = access.arrives(kernel.clock(cpu)).filter(|due| *due > kernel.clock(cpu)) {
+            return Ok(AccessProgress::Asleep(due + state.costs.wakeup));
+        }
         // Pages that it frees are its own.
         let given = access.renew(state, kernel, caller);
         debug_assert!(given.is_ok());
@@ -39,6 +42,10 @@ pub(super) fn run(
                 accessor.turn = turn;
                 return Ok(again?.unwrap_or(AccessProgress::On));
             }
+        }
+        if let Some(due) = access.due.take() {
+            let think = access.plan.think * PS_PER_NS * kernel.share();
+            access.latencies.note(kernel.clock(cpu).saturating_sub(due + think));
         }
         accessor.turn = (turn + 1) % count;
         if let Some(until) = after(access, state, kernel, caller, next) {
@@ -129,6 +136,9 @@ fn come_to(
     }
     let of = &mut state.regions[region];
     of.touch(mapper, page);
+    if touch.write {
+        of.note_write(page);
+    }
     if of.file && touch.write && state.dirty_mapped(kernel, caller, region, page) {
         // It was mapped for reading only.
         access.faults += 1;

@@ -10,6 +10,7 @@ pub(crate) mod ahead;
 pub mod alloc_loop;
 pub(crate) mod alloc_loop_batched;
 pub(crate) mod explicit;
+pub(crate) mod latencies;
 pub(crate) mod replay;
 pub(crate) mod sampled;
 pub mod trace;

@@ -293,3 +293,42 @@ pattern = "sequential"
 write = 1.0
 count = 3072
 "#;
+
+/// Memory that is given back, and a limit that changes.
+pub const GIVE_BACK: &str = r#"
+[[cgroup]]
+name = "/box"
+memory.max = "40 MiB"
+[[process]]
+name = "heap"
+cgroup = "/box"
+[[process.region]]
+name = "heap"
+size = "8 MiB"
+populate = true
+[[process.region]]
+name = "other"
+size = "6 MiB"
+populate = true
+[[process.phase]]
+[[process.phase.action]]
+kind = "madvise"
+region = "heap"
+advice = "dontneed"
+[[process.phase.access]]
+region = "heap"
+pattern = "sequential"
+write = 1.0
+count = 2048
+[[process.phase]]
+[[process.phase.action]]
+kind = "cgroup-limit"
+name = "/box"
+limit = "memory.max"
+size = "8 MiB"
+[[process.phase.access]]
+region = "heap"
+pattern = "sequential"
+write = 1.0
+count = 2048
+"#;

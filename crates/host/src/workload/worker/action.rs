@@ -1,12 +1,13 @@
 //! What an administrator does: reading statistics, taking CPUs off and on, writing sysctls, loading modules.
 
 use super::purges::Purges;
-use super::{cycle, lookup, module};
+use super::region::Mapped;
+use super::{cycle, give_back, lookup, module};
 use crate::{Error, clock};
 use mmtwin_event::results::ActionResult;
 use mmtwin_scenario::Machine;
 use mmtwin_scenario::units::List;
-use mmtwin_scenario::workload::{ActionKind, ActionName, Process, ReadFile};
+use mmtwin_scenario::workload::{ActionKind, ActionName, Discard, Process, ReadFile};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,10 @@ pub fn name(action: &ActionKind) -> ActionName {
         ActionKind::Sysctl { .. } => ActionName::Sysctl,
         ActionKind::ModuleCycle { .. } => ActionName::ModuleCycle,
         ActionKind::Lookup { .. } => ActionName::Lookup,
+        ActionKind::Discard { how: Discard::Advice(_), .. } => ActionName::Madvise,
+        ActionKind::Discard { how: Discard::Unmap, .. } => ActionName::Munmap,
+        ActionKind::CgroupLimit { .. } => ActionName::CgroupLimit,
+        ActionKind::MemoryReclaim { .. } => ActionName::MemoryReclaim,
         ActionKind::Sleep { .. } => ActionName::Sleep,
     }
 }
@@ -65,6 +70,10 @@ pub struct Doer<'a> {
     pub machine: &'a Machine,
     /// Where files of regions are made.
     pub directory: &'a Path,
+    /// Regions of the process.
+    pub regions: &'a [Mapped],
+    /// Names and directories of the scenario's cgroups.
+    pub cgroups: &'a [(String, PathBuf)],
     /// Its number in the process.
     pub number: u32,
     /// Threads that do the action.
@@ -120,6 +129,10 @@ pub fn perform(action: &ActionKind, doer: &Doer<'_>, deadline: u64) -> Result<Ac
             let begin = clock::now();
             result.operations = lookup::perform(doer.directory, &doer.process.name, doer.number, *count, deadline)?;
             result.time = clock::now() - begin;
+        }
+        ActionKind::Discard { .. } | ActionKind::CgroupLimit { .. } | ActionKind::MemoryReclaim { .. } => {
+            result.detail = action.given_back().unwrap_or_default();
+            result = give_back::perform(action, doer, deadline, result)?;
         }
         // Refused before anything starts.
         ActionKind::HighOrderAlloc { .. } => {}
@@ -184,7 +197,8 @@ mod tests {
                     [[process]]\nname = \"p\"\n";
         let scenario = mmtwin_scenario::parse("s", text, Path::new(""), &[]).unwrap();
         let (process, machine, directory) = (&scenario.processes[0], &scenario.machine, Path::new("."));
-        let doer = Doer { process, machine, directory, number: 0, threads: 1, first: true };
+        let (regions, cgroups) = (&[], &[]);
+        let doer = Doer { process, machine, directory, regions, cgroups, number: 0, threads: 1, first: true };
         let file = ReadFile::Vmstat;
         let read = ActionKind::Read { file, node: None, count: Some(3), interval: Time(0) };
         let result = perform(&read, &doer, u64::MAX).unwrap();

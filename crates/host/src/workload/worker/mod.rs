@@ -7,6 +7,7 @@
 
 mod action;
 mod cycle;
+mod give_back;
 mod lookup;
 mod module;
 mod purges;
@@ -149,6 +150,8 @@ struct Crew<'a> {
     regions: Vec<Mapped>,
     /// Where files of regions are made.
     directory: PathBuf,
+    /// Names and directories of the scenario's cgroups.
+    cgroups: Vec<(String, PathBuf)>,
     allowed: Vec<u32>,
     toucher: Toucher,
     /// By phase and access of the scenario: nanoseconds of an access beside itself.
@@ -177,6 +180,7 @@ impl<'a> Crew<'a> {
             process,
             machine,
             directory: plan.directory.clone(),
+            cgroups: plan.cgroups.clone(),
             regions: regions.collect::<Result<_, _>>()?,
             allowed,
             toucher,
@@ -295,7 +299,8 @@ impl<'a> Crew<'a> {
                 let first = threads.first() == Some(&(number as u32));
                 let (process, machine) = (self.process, self.machine);
                 let (directory, number, threads) = (&self.directory, number as u32, threads.len() as u32);
-                let doer = action::Doer { process, machine, directory, number, threads, first };
+                let (regions, cgroups) = (&self.regions[..], &self.cgroups[..]);
+                let doer = action::Doer { process, machine, directory, regions, cgroups, number, threads, first };
                 report.actions.push((i, action::perform(&action.kind, &doer, deadline)?));
             }
         }
@@ -322,9 +327,21 @@ impl<'a> Crew<'a> {
             let writes = if said.kind == RegionKind::File { 0.0 } else { 1.0 };
             let stream = Stream::new(Pattern::Walk(Cursor::new(length, 1, 0)), writes, 0, 0);
             let (think, sleep, count, via) = (0, 0, Some(length), Via::Mmap);
-            let (lines, shared, recycle) = (1, false, false);
-            let number = at;
-            let access = AccessPlan { number, region, pages, stream, think, sleep, count, via, lines, shared, recycle };
+            let (lines, shared, recycle, arrivals) = (1, false, false, None);
+            let access = AccessPlan {
+                number: at,
+                region,
+                pages,
+                stream,
+                think,
+                sleep,
+                count,
+                via,
+                lines,
+                shared,
+                recycle,
+                arrivals,
+            };
             let (name, duration, actions) = (String::new(), None, Vec::new());
             let phase = ThreadPhase { name, duration, actions, accesses: vec![access] };
             let end_of_run = self.end_of_run.load(Ordering::Relaxed);

@@ -31,7 +31,8 @@ pub struct Mapped {
     pub file: Option<File>,
 }
 
-// SAFETY: the mapping is never unmapped, and every access to it is atomic (`touch`).
+// SAFETY: the mapping stays until the process ends, though parts of it are replaced in place by new ones, and every
+// access to it is atomic (`touch`).
 unsafe impl Sync for Mapped {}
 // SAFETY: as above.
 unsafe impl Send for Mapped {}
@@ -49,6 +50,23 @@ pub fn map(region: &Region, file: Option<&Path>, machine: &Machine) -> Result<Ma
     let file = file.transpose().map_err(|e| fail("file", e))?;
     let length = usize::try_from(length(region)).map_err(|_| fail("size", io::ErrorKind::OutOfMemory.into()))?;
     let base = place(length, region, file.as_ref()).map_err(|e| fail("mapping", e))?;
+    attributes(region, base, length, machine)?;
+    Ok(Mapped { base, length, file })
+}
+
+/// Unmaps a part of a region, of whole pages, and maps the place again as the scenario says: one call does both, so that
+/// the place never belongs to anything else.
+pub fn renew(region: &Region, mapped: &Mapped, offset: usize, length: usize, machine: &Machine) -> Result<(), Error> {
+    // SAFETY: the part lies in the mapping.
+    let base = unsafe { mapped.base.add(offset) };
+    over(base, length, region, mapped.file.as_ref(), offset)
+        .map_err(|e| Error::io(format!("mapping of region {}", region.name), e))?;
+    attributes(region, base, length, machine)
+}
+
+/// Advice, memory policy and locks of a mapping that was just made.
+fn attributes(region: &Region, base: *mut u8, length: usize, machine: &Machine) -> Result<(), Error> {
+    let fail = |what: &str, e: io::Error| Error::io(format!("{what} of region {}", region.name), e);
     let advice = match region.huge {
         Huge::Madvise => Some(libc::MADV_HUGEPAGE),
         Huge::Never => Some(libc::MADV_NOHUGEPAGE),
@@ -73,12 +91,11 @@ pub fn map(region: &Region, file: Option<&Path>, machine: &Machine) -> Result<Ma
             return Err(fail("locking", io::Error::last_os_error()));
         }
     }
-    Ok(Mapped { base, length, file })
+    Ok(())
 }
 
 /// Maps it at a multiple of [`ALIGNMENT`] with unmapped space behind it, so that it is never merged with a neighbour.
 fn place(length: usize, region: &Region, file: Option<&File>) -> io::Result<*mut u8> {
-    use std::os::fd::AsRawFd;
     let around = length.checked_add(HUGE).ok_or(io::ErrorKind::OutOfMemory)?;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let mut address = FIRST;
@@ -100,14 +117,22 @@ fn place(length: usize, region: &Region, file: Option<&File>) -> io::Result<*mut
         }
         address += ALIGNMENT;
     }
+    over(address as *mut u8, length, region, file, 0)
+}
+
+/// Maps a part of a region over what is at its place, from `offset` bytes in its file on.
+fn over(address: *mut u8, length: usize, region: &Region, file: Option<&File>, offset: usize) -> io::Result<*mut u8> {
+    use std::os::fd::AsRawFd;
+    let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let execute = if region.exec { libc::PROT_EXEC } else { 0 };
     let huge = if region.huge == Huge::Hugetlb { libc::MAP_HUGETLB | libc::MAP_HUGE_2MB } else { 0 };
     let (flags, fd) = match (region.kind, file) {
         (RegionKind::File | RegionKind::Shmem, Some(file)) => (libc::MAP_SHARED, file.as_raw_fd()),
-        _ => (flags | huge, -1),
+        _ => (anonymous | huge, -1),
     };
+    let offset = if fd == -1 { 0 } else { offset as libc::off_t };
     let protection = libc::PROT_READ | libc::PROT_WRITE | execute;
-    // SAFETY: the range lies in the space reserved above, which nobody else knows of.
-    let base = unsafe { libc::mmap(address as *mut _, length, protection, flags | libc::MAP_FIXED, fd, 0) };
+    // SAFETY: the range lies in the space reserved for the region, which nothing else uses.
+    let base = unsafe { libc::mmap(address.cast(), length, protection, flags | libc::MAP_FIXED, fd, offset) };
     if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(base.cast()) }
 }

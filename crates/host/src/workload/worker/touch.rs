@@ -4,17 +4,19 @@
 //! before. An access that took at least half as long as the cheapest page fault may have been one: only then the
 //! kernel's count of the thread's faults is read, so the faults of accesses that take turns are distinguished and an access
 //! without a fault costs no system call. What an access costs beside itself (generator, clocks, histogram) is measured
-//! once per access on a page of its own and taken off the think time.
+//! once per access on a page of its own and taken off the think time. Accesses that arrive (open loop) are timed from
+//! their arrival, by the clock.
 
 use super::region::Mapped;
 use crate::workload::pace::{Pace, ticks};
 use crate::{Error, clock};
 use mmtwin_event::results::Latency;
-use mmtwin_scenario::program::{AccessPlan, PhaseAccesses, ThreadPhase};
+use mmtwin_scenario::program::{AccessPlan, Arrivals, PhaseAccesses, ThreadPhase};
 use mmtwin_scenario::units::PAGE;
 use mmtwin_scenario::workload::Via;
 use std::fs::File;
 use std::hint::black_box;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -40,6 +42,16 @@ impl<'a> Target<'a> {
     /// A single page, for all accesses: what is left of their cost is not theirs.
     fn page(scratch: &Scratch) -> Target<'static> {
         Target { base: scratch.0, stride: 0, file: None }
+    }
+
+    /// Frees pages of anonymous memory: the next access of each faults.
+    fn free(&self, pages: &Range<u64>) -> std::io::Result<()> {
+        let length = (pages.end - pages.start) as usize * self.stride;
+        // SAFETY: programs free only pages of their region, which stays mapped; what is in them may be any number.
+        let done = unsafe {
+            libc::madvise(self.base.add(pages.start as usize * self.stride).cast(), length, libc::MADV_DONTNEED)
+        };
+        if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
     }
 
     /// Accesses a page: a byte of each of its lines, from one on that depends on the page, or all of it by a system call.
@@ -145,10 +157,25 @@ impl Toucher {
         let mut buffer = [1; PAGE as usize];
         let mut last_tick = self.pace.tick_at(deadline);
         let (cpu_before, mut faults) = (clock::thread_cpu_time(), thread_faults());
+        let mut arrivals: Vec<Option<Arrivals>> = phase.accesses.iter().map(|access| access.arrivals.clone()).collect();
+        let begin = clock::now();
+        if arrivals.iter().any(Option::is_some) {
+            wake_in_time();
+        }
         let mut chain = 1;
         // The access whose time it is, and since when.
         let mut current = None;
         for touch in PhaseAccesses::new(phase) {
+            let due = arrivals[touch.access].as_mut().and_then(Iterator::next).map(|after| begin.saturating_add(after));
+            if let Some(due) = due {
+                if let Some((access, since)) = current.take() {
+                    busy[access] += ticks().saturating_sub(since);
+                }
+                std::thread::sleep(Duration::from_nanos(due.min(deadline).saturating_sub(clock::now())));
+                if due >= deadline {
+                    break;
+                }
+            }
             let began = ticks();
             if let Some((access, since)) = current {
                 busy[access] += began.saturating_sub(since);
@@ -161,14 +188,18 @@ impl Toucher {
                 // Ticks and clock drift apart by some parts per million.
                 last_tick = self.pace.tick_at(deadline);
             }
-            let AccessPlan { region, via, sleep, lines, .. } = phase.accesses[touch.access];
+            let AccessPlan { region, via, sleep, lines, recycle, ref pages, .. } = phase.accesses[touch.access];
             let what = touch.what;
+            let before = achieved[touch.access].touches;
+            if recycle && before > 0 && before.is_multiple_of(pages.end - pages.start) {
+                targets[region].free(pages).map_err(|e| Error::io(format!("freeing region {region}"), e))?;
+            }
             let result = targets[region].touch(what.page, what.write, (via, lines as usize), &mut buffer);
             let ended = ticks();
             result.map_err(|e| Error::io(format!("page {} of region {region}", touch.what.page), e))?;
             let of = &mut achieved[touch.access];
             let took = ended.saturating_sub(began);
-            let time = self.pace.nanoseconds(took);
+            let time = due.map_or_else(|| self.pace.nanoseconds(took), |due| clock::now().saturating_sub(due));
             of.touches += 1;
             of.time += time;
             of.slots[(u64::BITS - time.leading_zeros()) as usize] += 1;
@@ -211,7 +242,8 @@ impl Toucher {
             }
             let (think, sleep, count, via) = (0, 0, Some(SAMPLE), Via::Mmap);
             // Further lines are part of the touch.
-            let only = AccessPlan { region: 0, think, sleep, count, via, lines: 1, ..access.clone() };
+            let (lines, recycle, arrivals) = (1, false, None);
+            let only = AccessPlan { region: 0, think, sleep, count, via, lines, recycle, arrivals, ..access.clone() };
             let (name, duration, actions) = (String::new(), None, Vec::new());
             let phase = ThreadPhase { name, duration, actions, accesses: vec![only] };
             let target = [Target::page(scratch)];
@@ -224,6 +256,12 @@ impl Toucher {
         };
         phase.accesses.iter().map(one).collect()
     }
+}
+
+/// Sleeps of this thread end when they should, and not up to 50 us later.
+fn wake_in_time() {
+    // SAFETY: sets a number of this thread; without it, requests would seem to wait.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
 /// Faults of this thread so far, those that found the page in memory included.

@@ -6,7 +6,7 @@ pub use text::{ActionError, ActionName};
 
 use super::{Policy, Threads};
 use crate::kernel::variant;
-use crate::units::{List, PageRate, Time};
+use crate::units::{Bytes, List, PageRate, Share, Time};
 use serde::{Deserialize, Serialize};
 
 /// One action, by every one of its threads.
@@ -123,11 +123,64 @@ pub enum ActionKind {
         /// Names per thread, each another; `None`: until the phase ends.
         count: Option<u64>,
     },
+    /// Gives pages of a region back: a system call on the thread's part of a private region, or on a shared one.
+    Discard {
+        /// Name of the region.
+        region: String,
+        /// Which call.
+        how: Discard,
+        /// Where the pages begin and end, as shares of the part.
+        range: [Share; 2],
+        /// Calls per thread.
+        count: u64,
+        /// Time from the start of one call to the start of the next.
+        interval: Time,
+    },
+    /// Writes a limit of a cgroup.
+    CgroupLimit {
+        /// Its name.
+        cgroup: String,
+        /// Which limit.
+        limit: Limit,
+        /// The value; `None`: no limit (`max`), or no protection (0).
+        size: Option<Bytes>,
+    },
+    /// Reclaims memory of a cgroup (`memory.reclaim`).
+    MemoryReclaim {
+        /// Its name.
+        cgroup: String,
+        /// How much.
+        size: Bytes,
+    },
     /// Does nothing for a time, without using the CPU.
     Sleep {
         /// How long.
         time: Time,
     },
+}
+
+impl ActionKind {
+    /// What distinguishes an action that gives memory back from others of its kind, for results; `None`: another kind.
+    pub fn given_back(&self) -> Option<String> {
+        match self {
+            ActionKind::Discard { region, how, range: [from, to], .. } => {
+                let part = match (from.get(), to.get()) {
+                    (0.0, 1.0) => String::new(),
+                    (from, to) => format!(", {} % to {} %", from * 100.0, to * 100.0),
+                };
+                Some(match how {
+                    Discard::Advice(advice) => format!("{region}, {advice}{part}"),
+                    Discard::Unmap => format!("{region}{part}"),
+                })
+            }
+            ActionKind::CgroupLimit { cgroup, limit, size } => {
+                let size = size.map_or("none".into(), |size| size.to_string());
+                Some(format!("{cgroup} {limit} = {size}"))
+            }
+            ActionKind::MemoryReclaim { cgroup, size } => Some(format!("{cgroup}, {size}")),
+            _ => None,
+        }
+    }
 }
 
 variant! {
@@ -164,6 +217,41 @@ impl VmallocTest {
             VmallocTest::FullFit => 2,
             VmallocTest::LongBusyList => 4,
         }
+    }
+}
+
+/// Calls that give memory back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discard {
+    /// `madvise` with an advice.
+    Advice(Advice),
+    /// `munmap`; the place is mapped again at once, without pages.
+    Unmap,
+}
+
+variant! {
+    /// Advices of `madvise` that give memory back.
+    pub enum Advice {
+        /// `MADV_DONTNEED`: the pages are unmapped; those of memory without a file are freed.
+        Dontneed = "dontneed",
+        /// `MADV_FREE`: pages of memory without a file may be freed by reclaim as long as they are not written.
+        Free = "free",
+    }
+}
+
+variant! {
+    /// Limits of a cgroup, by their files.
+    pub enum Limit {
+        /// Hard limit; memory above it is reclaimed by the writer.
+        Max = "memory.max",
+        /// Above it tasks are slowed down; memory above it is reclaimed by the writer.
+        High = "memory.high",
+        /// Below it memory is reclaimed only where nothing else is left.
+        Low = "memory.low",
+        /// Below it memory is not reclaimed.
+        Min = "memory.min",
+        /// Hard limit of swap.
+        SwapMax = "memory.swap.max",
     }
 }
 

@@ -1,8 +1,8 @@
 //! An action as a scenario writes it: one flat table, whose keys depend on `kind`.
 
-use super::{Action, ActionKind, Gfp, ReadFile, VmallocTest};
+use super::{Action, ActionKind, Advice, Discard, Gfp, Limit, ReadFile, VmallocTest};
 use crate::kernel::variant;
-use crate::units::{List, PageRate, Time};
+use crate::units::{Bytes, List, PageRate, Share, Time};
 use crate::workload::{Policy, Threads};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,14 @@ variant! {
         ModuleCycle = "module-cycle",
         /// Looks up names that do not exist.
         Lookup = "lookup",
+        /// Gives pages of a region back.
+        Madvise = "madvise",
+        /// Unmaps pages of a region and maps the place again.
+        Munmap = "munmap",
+        /// Writes a limit of a cgroup.
+        CgroupLimit = "cgroup-limit",
+        /// Reclaims memory of a cgroup.
+        MemoryReclaim = "memory-reclaim",
         /// Does nothing for a time.
         Sleep = "sleep",
     }
@@ -61,7 +69,7 @@ pub(crate) struct ActionText {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hold: Option<u64>,
     /// Allocations, attempts, readings, cycles or names per thread (page-loop, page-hog, high-order-alloc, read, module-cycle,
-    /// lookup); absent: until the phase ends.
+    /// lookup); absent: until the phase ends. Calls per thread (madvise, munmap; default 1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
     /// Pages per second and thread (page-loop, page-hog); absent: as fast as possible.
@@ -82,8 +90,8 @@ pub(crate) struct ActionText {
     /// File (read).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<ReadFile>,
-    /// Time from one reading to the next (read), or from the start of one attempt to that of the next (high-order-alloc);
-    /// default without a pause.
+    /// Time from one reading to the next (read), or from the start of one attempt or call to that of the next
+    /// (high-order-alloc, madvise, munmap); default without a pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interval: Option<Time>,
     /// Every attempt is retried as long as reclaim makes progress (high-order-alloc): `__GFP_REPEAT`, since 4.13
@@ -93,12 +101,31 @@ pub(crate) struct ActionText {
     /// CPUs (cpu-offline, cpu-online).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cpus: Option<List>,
-    /// Name of the sysctl, such as vm.numa_stat (sysctl), or of the module, such as xfs (module-cycle).
+    /// Name of the sysctl, such as vm.numa_stat (sysctl), of the module, such as xfs (module-cycle), or of the cgroup
+    /// (cgroup-limit, memory-reclaim).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// Value (sysctl).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<u64>,
+    /// Region of which pages are given back (madvise, munmap).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    region: Option<String>,
+    /// Advice (madvise): dontneed frees at once, free lets reclaim free what is not written before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    advice: Option<Advice>,
+    /// Where the pages begin, as a share of the thread's part of the region (madvise, munmap; default 0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<Share>,
+    /// Where they end (madvise, munmap; default 1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to: Option<Share>,
+    /// Limit that is written, by its file (cgroup-limit).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    limit: Option<Limit>,
+    /// Value of the limit (cgroup-limit; absent: no limit, or no protection), or memory to reclaim (memory-reclaim).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<Bytes>,
     /// How long (sleep).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     time: Option<Time>,
@@ -130,6 +157,10 @@ fn keys(name: ActionName) -> &'static [&'static str] {
         ActionName::Sysctl => &["name", "value"],
         ActionName::ModuleCycle => &["name", "count"],
         ActionName::Lookup => &["count"],
+        ActionName::Madvise => &["region", "advice", "from", "to", "count", "interval"],
+        ActionName::Munmap => &["region", "from", "to", "count", "interval"],
+        ActionName::CgroupLimit => &["name", "limit", "size"],
+        ActionName::MemoryReclaim => &["name", "size"],
         ActionName::Sleep => &["time"],
     }
 }
@@ -155,6 +186,12 @@ impl ActionText {
             ("cpus", self.cpus.is_some()),
             ("name", self.name.is_some()),
             ("value", self.value.is_some()),
+            ("region", self.region.is_some()),
+            ("advice", self.advice.is_some()),
+            ("from", self.from.is_some()),
+            ("to", self.to.is_some()),
+            ("limit", self.limit.is_some()),
+            ("size", self.size.is_some()),
             ("time", self.time.is_some()),
         ]
         .into_iter()
@@ -241,6 +278,33 @@ impl TryFrom<ActionText> for Action {
                 ActionKind::ModuleCycle { name, count }
             }
             ActionName::Lookup => ActionKind::Lookup { count },
+            ActionName::Madvise | ActionName::Munmap => {
+                let how = match name {
+                    ActionName::Munmap => Discard::Unmap,
+                    _ => Discard::Advice(text.advice.ok_or_else(|| needs("advice"))?),
+                };
+                let range = [text.from.unwrap_or_default(), text.to.unwrap_or(Share::WHOLE)];
+                if range[0] >= range[1] {
+                    let key = if text.to.is_some() { "to" } else { "from" };
+                    return Err(ActionError::Range(key, "the pages end behind their beginning"));
+                }
+                ActionKind::Discard {
+                    region: text.region.ok_or_else(|| needs("region"))?,
+                    how,
+                    range,
+                    count: within("count", count.unwrap_or(1), 1..=1 << 32, "1 to 2^32 calls")?,
+                    interval: text.interval.unwrap_or_default(),
+                }
+            }
+            ActionName::CgroupLimit => ActionKind::CgroupLimit {
+                cgroup: text.name.ok_or_else(|| needs("name"))?,
+                limit: text.limit.ok_or_else(|| needs("limit"))?,
+                size: text.size,
+            },
+            ActionName::MemoryReclaim => ActionKind::MemoryReclaim {
+                cgroup: text.name.ok_or_else(|| needs("name"))?,
+                size: text.size.ok_or_else(|| needs("size"))?,
+            },
             ActionName::Sleep => ActionKind::Sleep { time: text.time.ok_or_else(|| needs("time"))? },
         };
         Ok(Action { threads, kind })
@@ -295,6 +359,25 @@ impl From<Action> for ActionText {
                 text.count = count;
                 ActionName::Lookup
             }
+            ActionKind::Discard { region, how, range: [from, to], count, interval } => {
+                (text.region, text.count, text.interval) = (Some(region), Some(count), Some(interval));
+                (text.from, text.to) = (Some(from), Some(to));
+                match how {
+                    Discard::Advice(advice) => {
+                        text.advice = Some(advice);
+                        ActionName::Madvise
+                    }
+                    Discard::Unmap => ActionName::Munmap,
+                }
+            }
+            ActionKind::CgroupLimit { cgroup, limit, size } => {
+                (text.name, text.limit, text.size) = (Some(cgroup), Some(limit), size);
+                ActionName::CgroupLimit
+            }
+            ActionKind::MemoryReclaim { cgroup, size } => {
+                (text.name, text.size) = (Some(cgroup), Some(size));
+                ActionName::MemoryReclaim
+            }
             ActionKind::Sleep { time } => {
                 text.time = Some(time);
                 ActionName::Sleep
@@ -327,6 +410,12 @@ impl ActionText {
             cpus: None,
             name: None,
             value: None,
+            region: None,
+            advice: None,
+            from: None,
+            to: None,
+            limit: None,
+            size: None,
             time: None,
         }
     }

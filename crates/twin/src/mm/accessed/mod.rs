@@ -10,6 +10,8 @@ pub(crate) mod binomial;
 pub(crate) mod hints;
 pub(crate) mod pool;
 
+use crate::frame::Flag;
+use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
 use binomial::at_least_once;
@@ -31,6 +33,8 @@ pub(crate) struct Log {
     how: How,
     /// The mapping of the accesses.
     mapper: usize,
+    /// Share of writes among them.
+    writes: f64,
     now: u64,
     /// At the end of each epoch, from this one on.
     first: u32,
@@ -48,7 +52,7 @@ impl Log {
 
 impl AccessState {
     /// An access of a mapping to a region begins: the number of its log. All accesses that draw from one pool have one.
-    pub(crate) fn open_log(&mut self, region: usize, mapper: usize, how: How) -> usize {
+    pub(crate) fn open_log(&mut self, region: usize, mapper: usize, how: How, writes: f64) -> usize {
         let pool = if let How::Pool(pool) = how { Some(pool) } else { None };
         let of_pool = |log: &usize| {
             let log = &self.logs[*log];
@@ -56,7 +60,7 @@ impl AccessState {
         };
         let known = self.regions[region].logs.iter().copied().find(of_pool);
         known.unwrap_or_else(|| {
-            self.logs.push(Log { how, mapper, now: 0, first: self.epoch, counts: Vec::new() });
+            self.logs.push(Log { how, mapper, writes, now: 0, first: self.epoch, counts: Vec::new() });
             self.regions[region].logs.push(self.logs.len() - 1);
             self.logs.len() - 1
         })
@@ -84,6 +88,33 @@ impl AccessState {
         }
     }
 
+    /// A phase ends, with the accesses that it has made by log since the last call of [`AccessState::end_epoch`]: which of
+    /// the region's pages that may be freed lazily they have written is drawn now, as their rates are forgotten.
+    pub(crate) fn settle_writes(&mut self, kernel: &Kernel, region: usize, touches: &[(usize, u64)]) {
+        let next = self.epoch + 1;
+        for &(log, count) in touches.iter().filter(|(log, _)| self.regions[region].logs.contains(log)) {
+            let log = &mut self.logs[log];
+            log.now += count;
+            match log.counts.last_mut() {
+                Some(last) => *last = log.now,
+                None => (log.first, log.counts) = (next, vec![log.now]),
+            }
+        }
+        let mut page = 0;
+        while page < self.regions[region].len() {
+            let Entry::Present(pfn) = self.regions[region].entry(page) else {
+                page += 1;
+                continue;
+            };
+            let (first, pfn) = self.regions[region].block(kernel, page, pfn);
+            let pages = first..first + (1 << kernel.alloc.frames.order(pfn));
+            page = pages.end;
+            if !kernel.alloc.frames.has(pfn, Flag::Swapbacked) && self.touched(region, pages) > 0 {
+                self.regions[region].touch(0, first);
+            }
+        }
+    }
+
     /// Number of mappings that have accessed pages of a region since the last call.
     pub(crate) fn touched(&mut self, region: usize, pages: Range<u64>) -> usize {
         self.looked = true;
@@ -103,7 +134,8 @@ impl AccessState {
         if !self.regions[region].is_mapped_by(mapper, pages.start) {
             return false;
         }
-        let mut untouched = 1.0;
+        let watches = self.regions[region].watches_writes();
+        let (mut untouched, mut unwritten) = (1.0, 1.0);
         for &log in &self.regions[region].logs {
             if !self.regions[region].anon && self.logs[log].mapper != mapper {
                 continue;
@@ -115,16 +147,24 @@ impl AccessState {
                     let Some(pool) = &mut self.pools[*pool] else { continue };
                     let each: f64 = pages.clone().map(|page| pool.probability(page)).sum();
                     untouched *= 1.0 - at_least_once(each, to - from);
+                    if watches {
+                        unwritten *= 1.0 - at_least_once(each * self.logs[log].writes, to - from);
+                    }
                 }
                 How::Walk(cursor, of) => {
                     let mut inside = pages.clone().filter(|page| of.contains(page));
                     if inside.any(|page| cursor.touches(page - of.start, from, to)) {
-                        return true;
+                        untouched = 0.0;
+                        unwritten *= 1.0 - self.logs[log].writes;
                     }
                 }
             }
         }
         let content = u64::from(self.regions[region].content(pages.start)) | (mapper as u64) << 32;
-        self.young_random.fraction(content, u64::from(self.epoch)) >= untouched
+        let drawn = self.young_random.fraction(content, u64::from(self.epoch));
+        if watches && drawn >= unwritten {
+            self.regions[region].note_write(pages.start);
+        }
+        drawn >= untouched
     }
 }

@@ -97,6 +97,19 @@ impl Reclaim {
         self.lru.age(number, 1 << frames.order(page));
     }
 
+    /// A page of a process becomes one that may be freed instead of swapped (`lru_lazyfree`): it belongs to the inactive
+    /// file list now.
+    pub(crate) fn lazyfree(&mut self, frames: &mut Frames, stat: &mut VmStat, page: Pfn) {
+        let fits = frames.has(page, Flag::Swapbacked) && !frames.has(page, Flag::Unevictable);
+        if fits && self.lru.remove(frames, &mut stat.pages, page) {
+            for flag in [Flag::Active, Flag::Referenced, Flag::Swapbacked] {
+                frames.set_flag(page, flag, false);
+            }
+            self.lru.add(frames, &mut stat.pages, page, false);
+            stat.events.reclaim.pglazyfree += 1 << frames.order(page);
+        }
+    }
+
     /// A page is freed or taken to be moved: it leaves its list and all batches.
     pub(crate) fn forget(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
         self.isolated.values_mut().for_each(|of| of.forget(page));

@@ -8,6 +8,7 @@
 
 pub(crate) mod high;
 pub(crate) mod protection;
+pub(crate) mod write;
 
 use crate::mm::lru::PerType;
 use crate::mm::vmscan::Reclaim;

@@ -5,6 +5,7 @@ use crate::frame::{NO_PAGE, Pfn};
 use crate::mm::kernel::Kernel;
 use crate::page_alloc::Caller;
 use crate::vmstat::NodeItem;
+use std::ops::Range;
 
 impl Region {
     /// True if a page is in memory.
@@ -58,11 +59,11 @@ impl Region {
         self.dirty.next(from)
     }
 
-    /// A process unmaps a file or shared memory: the pages leave its page tables and stay in the page cache; pages of a
+    /// A process unmaps pages of a file or of shared memory: they leave its page tables and stay in the page cache; pages of a
     /// file that it has accessed since the last check are marked accessed (`zap_pte_range`).
-    pub(crate) fn unmap_shared(&mut self, kernel: &mut Kernel, caller: &Caller, mapper: usize) {
-        let mut next = 0;
-        while let Some((page, last, young)) = self.unmap_next(mapper, next) {
+    pub(crate) fn unmap_shared(&mut self, kernel: &mut Kernel, caller: &Caller, mapper: usize, pages: Range<u64>) {
+        let mut next = pages.start;
+        while let Some((page, last, young)) = self.unmap_next(mapper, next..pages.end) {
             next = page + 1;
             if !self.file {
                 continue;

@@ -1,6 +1,7 @@
 //! Accesses between two checks of reclaim: the accessed bits of a region's page tables, and the time of the last check.
 
 use super::{HUGE, Region};
+use crate::mm::prot_numa::Bits;
 use std::ops::Range;
 
 impl Region {
@@ -31,6 +32,35 @@ impl Region {
             any = self.young.remove(page);
         }
         any
+    }
+
+    /// A page is written through some mapping.
+    #[inline]
+    pub(crate) fn note_write(&mut self, page: u64) {
+        self.rewritten.iter_mut().for_each(|pages| {
+            pages.insert(page);
+        });
+    }
+
+    /// Writes of pages of which the program has said that it needs their content no more are noted from now on; none of
+    /// these was written since.
+    pub(crate) fn watch_writes(&mut self, pages: Range<u64>) {
+        let all = self.len();
+        let rewritten = self.rewritten.get_or_insert_with(|| Bits::new(all));
+        pages.for_each(|page| {
+            rewritten.remove(page);
+        });
+    }
+
+    /// True if writes are noted.
+    pub(crate) fn watches_writes(&self) -> bool {
+        self.rewritten.is_some()
+    }
+
+    /// True if some of these pages were written since; then they are forgotten.
+    pub(crate) fn take_rewritten(&mut self, pages: Range<u64>) -> bool {
+        let Some(rewritten) = &mut self.rewritten else { return false };
+        pages.fold(false, |any, page| rewritten.remove(page) | any)
     }
 
     /// Reclaim checks the pages of a block in an epoch; returns the epoch of the check before, if it was the same

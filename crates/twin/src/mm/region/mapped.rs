@@ -132,11 +132,11 @@ impl Region {
         any
     }
 
-    /// Unmaps the next page from `from` on; returns the page, whether no other mapping has it, and whether it was
+    /// Unmaps the first page of some; returns the page, whether no other mapping has it, and whether it was
     /// accessed through this one since the last check of reclaim.
-    pub(super) fn unmap_next(&mut self, mapper: usize, from: u64) -> Option<(u64, bool, bool)> {
+    pub(super) fn unmap_next(&mut self, mapper: usize, among: std::ops::Range<u64>) -> Option<(u64, bool, bool)> {
         let own = self.mapped.by.get_mut(mapper)?;
-        let page = own.next(from)?;
+        let page = own.next(among.start).filter(|page| *page < among.end)?;
         own.remove(page);
         let young = self.mapped.young[mapper].remove(page);
         let last = self.mapped.count(page) == 0;
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!((file.mapcount(70), file.mapped_pages(), file.resident(a)), (2, 1, 1));
         assert_eq!((file.unmapped_within(a, &(60..80)), file.unmapped_within(a, &(0..70))), (19, 70));
         file.touch(a, 70);
-        assert_eq!((file.unmap_next(a, 0), file.unmap_next(a, 0)), (Some((70, false, true)), None));
+        assert_eq!((file.unmap_next(a, 0..70), file.unmap_next(a, 0..71)), (None, Some((70, false, true))));
         assert_eq!((file.mapcount(70), file.mapped_pages(), file.resident(b)), (1, 1, 1));
         assert!(file.unmap_everywhere(70) && !file.unmap_everywhere(70));
         assert_eq!((file.mapped_pages(), file.resident(b), file.entry(70)), (0, 0, Entry::Present(5)));

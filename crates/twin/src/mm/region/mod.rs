@@ -71,6 +71,8 @@ pub(crate) struct Region {
     buffers: Vec<Pfn>,
     /// Pages of anonymous memory that were accessed since the last check of reclaim.
     young: Bits,
+    /// Pages that were written since `MADV_FREE`; `None`: there was no such call.
+    rewritten: Option<Bits>,
     /// Mapped executable.
     pub exec: bool,
     /// Never reclaimed.
@@ -144,6 +146,7 @@ impl Region {
             written_up_to: 0,
             buffers: Vec::new(),
             young,
+            rewritten: None,
             exec,
             locked,
             held: false,

@@ -87,6 +87,8 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
             FolioAction::Activate => {
                 let frames = &mut ctx.kernel.alloc.frames;
                 frames.set_flag(page, Flag::Active, true);
+                // One that was to be freed and was written belongs to the other type now.
+                let file = !frames.has(page, Flag::Swapbacked);
                 stat.activate[usize::from(file)] += 1 << frames.order(page);
                 kept.push(page);
             }
@@ -207,6 +209,18 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
         }
     }
     // 7. It is not mapped any more.
+    if file && at.anon(ctx.memory) {
+        return match ctx.memory.unmap_lazily_freed(kernel, ctx.cpu, page, content) {
+            Some(elsewhere) => {
+                stat.to_flush = stat.to_flush.with(elsewhere);
+                FolioAction::Free
+            }
+            None => {
+                stat.unmap_fail += pages;
+                FolioAction::Activate
+            }
+        };
+    }
     stat.to_flush = stat.to_flush.with(ctx.memory.unmap(kernel, ctx.cpu, page, content));
     // 8. It is written.
     if ctx.kernel.alloc.frames.has(page, Flag::Dirty) {

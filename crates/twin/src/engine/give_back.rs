@@ -1,0 +1,94 @@
+//! Calls that give memory of a process back: `madvise_dontneed_free`, `do_vmi_munmap` with the `mmap` that follows (4.12 to
+//! 6.18).
+//!
+//! `MADV_DONTNEED` and `munmap` free anonymous memory with its places in swap and unmap pages of files, which stay in the
+//! page cache; `munmap` frees page tables of the lowest level that map nothing else. `MADV_FREE` is in
+//! [`crate::mm::lazyfree`]. A call is done in parts of 2 MiB, between which other CPUs continue, as they do in the kernel.
+//! Not modelled: the lock of the address space, for which faults of other threads wait; that a huge page of which only a
+//! part is given back is split (it stays); that tables are freed by `MADV_DONTNEED` too (6.14 and later); that the mapping
+//! is a new one for NUMA balancing; flushes of the TLBs. A page takes the time of an entry that the NUMA scanner changes
+//! (`machine.cost.scan_pte`), for `MADV_FREE` also that of a page of an LRU list, besides that of freeing it. Checked by
+//! `tests/give_back.rs`; beside a guest with 6.12 pages and faults after each call are equal, and 4,096 pages take
+//! `MADV_DONTNEED` 36 ms and 33, 8,192 `munmap` 71 and 65, 16,384 `MADV_FREE` 115 and 104.
+
+use super::RunError;
+use super::main_loop::{Engine, Step, Stop};
+use super::process::Working;
+use crate::mm::prot_numa::HUGE_PAGES;
+use crate::mm::region::Entry;
+use crate::time::{PS_PER_NS, Ps};
+use mmtwin_scenario::program;
+use mmtwin_scenario::units::{Share, Time};
+use mmtwin_scenario::workload::{Advice, Discard};
+
+/// What is given back: a region by name, the call, and the part of the region.
+pub(super) type What<'s> = (&'s str, Discard, [Share; 2]);
+
+impl Engine<'_> {
+    /// Continues with this many calls, at this interval, until a time.
+    pub(super) fn give_back(
+        &mut self,
+        thread: usize,
+        (region, how, range): What<'_>,
+        (count, interval): (u64, Time),
+        working: &mut Working,
+        until: Ps,
+    ) -> Result<Step, Stop> {
+        let at = &self.threads[thread];
+        let (caller, process) = (at.caller, &self.processes[at.process]);
+        let number = (thread - process.threads.start) as u32;
+        let of = program::discarded(&self.scenario.processes[at.process], number, region, range);
+        let Some((index, pages)) = of.filter(|(_, pages)| !pages.is_empty()) else { return Ok(Step::Ended) };
+        let of = (process.regions[index], process.mappers[index]);
+        while self.kernel.clock(caller.cpu) < until {
+            if working.part.operations >= count {
+                return Ok(Step::Ended);
+            }
+            let clock = self.kernel.clock(caller.cpu);
+            let begin = match working.given {
+                Some(given) => given,
+                None => {
+                    let due = working.attempt.map(|last| last + interval.0 * PS_PER_NS);
+                    if let Some(due) = due.filter(|due| *due > clock) {
+                        return Ok(Step::Asleep(due));
+                    }
+                    working.attempt = Some(clock);
+                    pages.start
+                }
+            };
+            let end = ((begin / HUGE_PAGES + 1) * HUGE_PAGES).min(pages.end);
+            self.give_part_back(thread, of, how, begin..end).map_err(RunError::from)?;
+            working.given = (end < pages.end).then_some(end);
+            if working.given.is_none() {
+                if how == Discard::Unmap && of.1 == 0 {
+                    let tables = &mut self.memory.regions[of.0].tables;
+                    tables.free_within(&mut self.kernel, &caller, pages.clone()).map_err(RunError::from)?;
+                }
+                working.part.operations += 1;
+            }
+        }
+        Ok(Step::On)
+    }
+
+    fn give_part_back(
+        &mut self,
+        thread: usize,
+        of: (usize, usize),
+        how: Discard,
+        pages: std::ops::Range<u64>,
+    ) -> Result<(), crate::mm::kernel::KernelError> {
+        let caller = self.threads[thread].caller;
+        let (kernel, memory) = (&mut self.kernel, &mut self.memory);
+        let region = &memory.regions[of.0];
+        let mapped =
+            pages.clone().filter(|&page| matches!(region.entry_of(of.1, page), Entry::Present(_))).count() as Ps;
+        let free = how == Discard::Advice(Advice::Free);
+        let each = self.scenario.machine.cost.scan_pte.0 + if free { memory.costs.scan_page } else { 0 };
+        // A part without pages takes time too, so that a call ends.
+        kernel.spend(caller.cpu, (mapped * each).max(memory.costs.fault).max(1));
+        match how {
+            Discard::Advice(Advice::Free) => memory.free_lazily(kernel, &caller, of.0, pages),
+            Discard::Advice(Advice::Dontneed) | Discard::Unmap => memory.zap(kernel, &caller, of, pages),
+        }
+    }
+}
