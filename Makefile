@@ -6,7 +6,7 @@ STATIC_TARGET = x86_64-unknown-linux-gnu
 
 .PHONY: demo test compile test-release golden golden-v3 bench build static dist setup lint lab lab-variants fidelity \
   fidelity-refresh fidelity-again lab-again verdicts-again fleet-again inject kills fuzz reference web web-again \
-  flight-again top-cost exports-again scrapes sweep-again
+  flight-again top-cost exports-again scrapes sweep-again python
 
 build:
 	$(CARGO) build --release --quiet --bin mmtwin
@@ -120,6 +120,10 @@ scrapes:
 sweep-again:
 	$(CARGO) build --release --quiet --bin mmtwin
 	MMTWIN_BIN=$(CURDIR)/target/release/mmtwin $(CARGO) test --package mmtwin-cli --test cli a_thousand_runs -- --ignored --nocapture
+
+# The Python package: its wheel, tests, examples and notebooks, and sweeps on a Ray cluster of three node processes.
+python:
+	tools/python-package.sh $(ARGS)
 
 # Every cell judged again, and a run of each again in the lab: some 15 s each. `make test` judges a third and runs one.
 fidelity-again: setup

@@ -1,4 +1,5 @@
-//! What `mmtwin --version` prints: the version, and the commit where this is a working tree of git.
+//! The version that `mmtwin --version` prints and the Python package has in `VERSION`, and the commit where this is a working
+//! tree of git.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,12 +13,12 @@ fn git(arguments: &[&str]) -> Option<String> {
 
 /// The commit that is checked out. A package that lies in the tree of somebody else's repository has none.
 fn commit() -> Option<String> {
-    git(&["ls-files", "--error-unmatch", "build.rs"])?;
+    git(&["ls-files", "--error-unmatch", "Cargo.toml"])?;
     git(&["rev-parse", "--short=12", "HEAD"])
 }
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=Cargo.toml");
     let version = env!("CARGO_PKG_VERSION");
     let version = match commit() {
         Some(commit) => format!("{version} ({commit})"),

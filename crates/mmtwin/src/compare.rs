@@ -3,6 +3,7 @@
 use crate::{Analysed, scenarios};
 use mmtwin_report::compare::{Comparison, compare as join};
 use mmtwin_report::model::Report;
+use std::borrow::Borrow;
 
 /// Puts columns side by side, the first of which is the baseline. A column has a name and one or several inputs; of
 /// several, such as runs with different seeds, values are medians with an interval, and differences are tested. Tables are
@@ -22,10 +23,9 @@ use mmtwin_report::model::Report;
 /// # Ok(())
 /// # }
 /// ```
-pub fn compare(columns: &[(&str, &[Analysed])]) -> Comparison {
-    let reports = columns
-        .iter()
-        .map(|(name, inputs)| (name.to_string(), inputs.iter().map(Analysed::quantities).collect::<Vec<Report>>()));
+pub fn compare<A: Borrow<Analysed>>(columns: &[(&str, &[A])]) -> Comparison {
+    let quantities = |inputs: &[A]| inputs.iter().map(|input| input.borrow().quantities()).collect::<Vec<Report>>();
+    let reports = columns.iter().map(|(name, inputs)| (name.to_string(), quantities(inputs)));
     let mut comparison = join(reports.collect());
     if let Some(notes) = scenarios::notes(columns) {
         comparison.notes = notes;

@@ -2,6 +2,7 @@
 
 use crate::filter::{Extent, Filter, Seen};
 use crate::{Error, about};
+use arrow_array::RecordBatch;
 use mmtwin_analysis::Analysis;
 use mmtwin_analysis::series::{OverTime, Series};
 use mmtwin_event::Sink;
@@ -13,6 +14,7 @@ use mmtwin_report::{findings, tables};
 use mmtwin_trace::Outcome;
 use mmtwin_trace::input::{Input, InputFile, Options};
 use mmtwin_trace::recording::Recording;
+use mmtwin_trace::write::BatchSink;
 use std::ffi::OsStr;
 
 /// A trace of a kernel, whatever wrote it: a recording of mmtwin, `trace.dat` of trace-cmd (versions 6 and 7), the text of
@@ -117,6 +119,26 @@ impl Trace {
         let (outcome, seen) = self.read_part(&mut over_time, progress)?;
         let OverTime { analysis, series } = over_time;
         Ok((self.analysed(analysis, outcome, seen), series))
+    }
+
+    /// Gives the rows of one of its tables as record batches of at most 65,536 rows: of an event by its name
+    /// (`mm_vmscan_direct_reclaim_begin`), or `counters.SOURCE`, `tasks`, `lost`, `calls`, with the columns of the Parquet
+    /// file that `mmtwin convert` writes for it. Returns all tables with their numbers of rows, sorted by name, too.
+    /// `progress` as in [`Trace::read`].
+    ///
+    /// # Errors
+    /// As [`Trace::read`].
+    pub fn rows(
+        &mut self,
+        table: &str,
+        take: &mut dyn FnMut(RecordBatch),
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(Outcome, Vec<(String, u64)>), Error> {
+        let extent = Extent::of(&self.file);
+        let input = input(&mut self.file, &self.name, &self.options)?;
+        let mut sink = BatchSink::new(table, input.formats.clone(), take);
+        let outcome = self.filter.read(input, extent, &mut sink, progress)?;
+        Ok((outcome, sink.close()?))
     }
 
     /// Statistics, with what the input says of itself.

@@ -3,6 +3,7 @@
 use crate::Analysed;
 use crate::scenario::from_json;
 use serde_json::Value;
+use std::borrow::Borrow;
 
 /// Most differences that a note names, and characters of each.
 const SHOWN: usize = 6;
@@ -51,9 +52,9 @@ fn collect(a: &Value, b: &Value, path: String, found: &mut Vec<String>) {
 
 /// What a comparison says of inputs that ran other scenarios than the first, a note for each way to differ; `None` if one
 /// of them ran none.
-pub(crate) fn notes(columns: &[(&str, &[Analysed])]) -> Option<Vec<String>> {
+pub(crate) fn notes<A: Borrow<Analysed>>(columns: &[(&str, &[A])]) -> Option<Vec<String>> {
     let mut inputs =
-        columns.iter().flat_map(|(name, inputs)| inputs.iter().map(move |input| (*name, inputs.len(), input)));
+        columns.iter().flat_map(|(name, inputs)| inputs.iter().map(move |input| (*name, inputs.len(), input.borrow())));
     let (base_name, base_runs, base) = inputs.next()?;
     let name = |column: &str, runs: usize, input: &Analysed| match runs {
         1 => column.to_string(),

@@ -1,7 +1,7 @@
 //! `mmtwin sweep`.
 
 use super::simulate::{Seeds, parse_seeds};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -22,6 +22,7 @@ Examples:
   mmtwin sweep s.toml --set cgroup./box.memory.max=256MiB..1GiB:8 -o limits.parquet
   mmtwin sweep s.toml --set kernel.sysctl.vm.swappiness=10,60,100 --seeds 1..5 -o s.parquet
   mmtwin sweep s.toml --cases cases.csv -j 4 -o cases.parquet
+  mmtwin sweep s.toml --cases cases.csv --engine ray --address 10.0.0.1:6379 -o cases.parquet
   mmtwin sweep report limits.parquet --curve memory.max")]
 pub struct Sweep {
     /// What to do instead of running
@@ -69,6 +70,21 @@ pub struct SweepRun {
     /// Replace an existing output instead of continuing it
     #[arg(short, long)]
     pub force: bool,
+    /// Where the runs run
+    #[arg(long, value_enum, value_name = "ENGINE", default_value_t = Engine::Local)]
+    pub engine: Engine,
+    /// Address of the Ray cluster; without it Ray starts on this machine
+    #[arg(long, value_name = "ADDR", conflicts_with = "jobs")]
+    pub address: Option<String>,
+}
+
+/// Where the runs of a sweep run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// On threads of this machine
+    Local,
+    /// On a Ray cluster; needs the Python package mmtwin[ray], of the same version, here and on the cluster
+    Ray,
 }
 
 /// `mmtwin sweep report`

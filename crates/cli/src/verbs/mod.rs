@@ -26,6 +26,7 @@ pub mod scrub;
 pub mod serve;
 pub mod snap;
 pub mod sweep;
+mod sweep_ray;
 pub mod table_files;
 pub mod top;
 mod unseen;

@@ -1,10 +1,10 @@
 //! `mmtwin sweep`.
 
-use super::colour;
-use crate::args::{Showing, Sweep, SweepRun, SweepVerb};
+use super::{colour, sweep_ray};
+use crate::args::{Engine, Showing, Sweep, SweepRun, SweepVerb};
 use crate::signals::Signals;
 use crate::{Failure, progress, say, terminal};
-use mmtwin::sweep::{Done, Error, Options, Plan, Request, read, run as run_all};
+use mmtwin::sweep::{Error, Options, Plan, Request, read, run as run_all};
 use mmtwin_report::format::Style;
 use mmtwin_report::screen;
 use mmtwin_report::sweep::{self as report, Status};
@@ -22,6 +22,13 @@ pub fn run(arguments: Sweep) -> Result<i32, Failure> {
             show(&read(&arguments.input)?, &arguments.showing)?;
             Ok(0)
         }
+        (None, Some(run)) if run.engine == Engine::Ray => {
+            sweep_ray::run(&run)?;
+            let sweep = read(&run.output)?;
+            show(&sweep, &arguments.showing)?;
+            Ok(failures(&sweep))
+        }
+        (None, Some(run)) if run.address.is_some() => Err(Failure::Usage("--address is of --engine ray".into())),
         (None, Some(run)) => sweep(&run, &arguments.showing),
         (None, None) => Err(Failure::Usage("a sweep needs a scenario and -o".into())),
     }
@@ -55,12 +62,12 @@ fn sweep(arguments: &SweepRun, showing: &Showing) -> Result<i32, Failure> {
         say(&format!("{} of {} runs were there", done.kept, plan.runs.len()));
     }
     show(&done.sweep, showing)?;
-    Ok(failures(&done))
+    Ok(failures(&done.sweep))
 }
 
 /// Exit status 1 if a run could not be run to an end; that memory ran out in one is a result.
-fn failures(done: &Done) -> i32 {
-    let failed = done.sweep.rows.iter().any(|row| matches!(row.status, Status::Failed | Status::Stopped));
+fn failures(sweep: &report::Sweep) -> i32 {
+    let failed = sweep.rows.iter().any(|row| matches!(row.status, Status::Failed | Status::Stopped));
     i32::from(failed)
 }
 

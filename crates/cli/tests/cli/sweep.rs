@@ -205,3 +205,20 @@ fn a_thousand_runs_take_little_more_than_their_runs() {
         assert!(all / 1000.0 < 0.1, "{all} s of CPU");
     }
 }
+
+#[test]
+fn ray_needs_the_package_and_says_so() {
+    let scratch = small();
+    let run = |arguments: &[&str]| {
+        let all = [&["sweep", "s.toml", "-o", "o.parquet", "--engine", "ray"], arguments].concat();
+        Run::of(command(all).env("PATH", scratch.path()).current_dir(scratch.path()).output().unwrap())
+    };
+    let none = run(&[]);
+    let said = "mmtwin: --engine ray needs the Python package: pip install 'mmtwin[ray]' (python3: ";
+    assert!(none.status == 1 && none.err.starts_with(said), "{}", none.err);
+    assert!(!scratch.path().join("o.parquet").exists());
+    let jobs = run(&["-j", "2"]);
+    assert!(jobs.status == 2 && jobs.err.contains("-j is of --engine local"), "{}", jobs.err);
+    let address = sweep(scratch.path(), &["s.toml", "-o", "o.parquet", "--address", "a:1"]);
+    assert!(address.status == 2 && address.err.contains("--address is of --engine ray"), "{}", address.err);
+}

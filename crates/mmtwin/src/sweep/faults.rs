@@ -11,6 +11,8 @@ pub(super) fn label(keys: &[String], case: &[String]) -> String {
 pub(super) struct Faults<'a> {
     request: &'a Request<'a>,
     keys: &'a [String],
+    /// Overrides before those of a case.
+    base: usize,
     found: Vec<Found>,
 }
 
@@ -25,8 +27,8 @@ struct Found {
 const LISTED: usize = 50;
 
 impl<'a> Faults<'a> {
-    pub(super) fn new(request: &'a Request<'a>, keys: &'a [String]) -> Faults<'a> {
-        Faults { request, keys, found: Vec::new() }
+    pub(super) fn new(request: &'a Request<'a>, keys: &'a [String], base: usize) -> Faults<'a> {
+        Faults { request, keys, base, found: Vec::new() }
     }
 
     /// A fault of a scenario with the values of a case; `line`: its line in the file of cases.
@@ -34,16 +36,17 @@ impl<'a> Faults<'a> {
         // Overrides are numbered as they were given: those of the command line first, then those of the file's line.
         let set = fault.file.strip_prefix("--set ").and_then(|number| number.parse::<usize>().ok());
         let help = fault.help.as_ref().map_or(String::new(), |help| format!("; {help}"));
-        let (place, message) = match set {
-            Some(number) => {
+        let of_case = set.map(|number| number.checked_sub(self.base).filter(|number| *number > 0));
+        let (place, message) = match of_case {
+            Some(Some(number)) => {
                 let key = &self.keys[number - 1];
                 let place = match (number > self.request.sets.len(), self.request.cases, line) {
                     (true, Some(path), Some(line)) => format!("{}:{line}", path.display()),
-                    _ => fault.file.clone(),
+                    _ => format!("--set {number}"),
                 };
                 (place, format!("{key}: {}{help}", fault.message))
             }
-            None => {
+            _ => {
                 let at = fault.at.map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
                 (format!("{}{at}", fault.file), format!("{}{help}", fault.message))
             }

@@ -52,6 +52,29 @@ pub(super) fn beside(output: &Path) -> PathBuf {
     name.into()
 }
 
+/// Cases and seeds of an output and its journal, whatever version and sweep they are of: what a plan that is made while it
+/// runs had before. Empty: neither is there.
+///
+/// # Errors
+/// If one is there and cannot be read.
+pub fn known(output: &Path) -> Result<Vec<(Vec<String>, u64)>, Error> {
+    let path = beside(output);
+    let mut found = Sweep::default();
+    match std::fs::read(&path) {
+        Ok(bytes) => drop(read(&bytes, &mut found).map_err(|message| Error::Other { path, message })?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(source) => return Err(Error::Io { path, source }),
+    }
+    let mut rows = match output.exists() {
+        true => super::table::read(output)?.rows,
+        false => Vec::new(),
+    };
+    let is_new = |row: &Row| rows.iter().all(|other| other.id != row.id);
+    let of_journal: Vec<Row> = found.rows.into_iter().filter(is_new).collect();
+    rows.extend(of_journal);
+    Ok(rows.into_iter().map(|row| (row.case, row.seed)).collect())
+}
+
 impl Journal {
     /// Opens the journal of an output, and gives what is in it: of a sweep that was killed. `again`: nothing of it is
     /// wanted.

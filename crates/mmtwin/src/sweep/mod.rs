@@ -5,21 +5,31 @@
 //! the order of the plan, so the bytes do not depend on the number of threads or on interruptions. Tables and curves are
 //! in [`mmtwin_report::sweep`].
 //!
+//! Who has other machines takes a [`Driver`]: it says which runs are missing, and keeps what [`Planned::run`] gave on any of
+//! them, sent as [`Ran::to_bytes`].
+//!
 //! A run is known by the hash of its resolved scenario, its seed and the version of the program.
 
 mod cases;
+mod driver;
 mod expand;
 mod faults;
 mod journal;
+
 mod plan;
 mod row;
 mod run;
 mod table;
 mod values;
+mod wire;
 
-pub use plan::{Plan, Planned, Request};
-pub use run::{Done, Options, Progress, run};
-pub use table::read;
+pub use driver::{Done, Driver};
+pub use journal::known;
+pub use plan::{Base, Plan, Planned, Request};
+pub use row::Ran;
+pub use run::{Options, Progress, run, run_missing};
+pub use table::{batch, read};
+pub use values::{number, values};
 
 use std::fmt;
 use std::path::PathBuf;

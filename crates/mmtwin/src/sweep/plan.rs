@@ -1,6 +1,6 @@
 //! The runs of a sweep, all checked before the first begins.
 
-use super::expand::expand;
+use super::expand::{Case, expand};
 use super::faults::{Faults, label};
 use super::{Fault, values};
 use mmtwin_scenario::{Scenario, parse};
@@ -25,8 +25,17 @@ pub struct Request<'a> {
     pub version: &'a str,
 }
 
+/// A scenario that was read: what its cases are laid over.
+#[derive(Clone, Copy, Debug)]
+pub struct Base<'a> {
+    /// Its text.
+    pub text: &'a str,
+    /// Overrides that all cases have, `KEY=VALUE`.
+    pub sets: &'a [String],
+}
+
 /// All runs of a sweep, by case and then by seed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// The scenario file, as it was named.
     pub scenario: String,
@@ -39,7 +48,7 @@ pub struct Plan {
 }
 
 /// A run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Planned {
     /// Hash of the resolved scenario, its kernel among it, of the seed and of the version: 64 hexadecimal digits.
     pub id: String,
@@ -51,6 +60,12 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// A run of a scenario with a seed. `case` are the values of the sweep's keys, which the scenario has.
+    pub fn new(scenario: Arc<Scenario>, case: Vec<String>, seed: u64, version: &str) -> Planned {
+        let decisive = format!("{} {seed} {version}", scenario.hash());
+        Planned { id: blake3::hash(decisive.as_bytes()).to_hex().to_string(), case, seed, scenario }
+    }
+
     /// What runs.
     pub fn scenario(&self) -> Scenario {
         let mut scenario = Scenario::clone(&self.scenario);
@@ -70,16 +85,44 @@ impl Plan {
     /// # Errors
     /// All faults: of keys and values, or, where these can be read, of every case.
     pub fn new(request: &Request<'_>) -> Result<Plan, Vec<Fault>> {
-        let (keys, all) = expand(request)?;
-        let of_file = |place: &Path, error| vec![Fault { place: place.display().to_string(), message: error }];
-        let text = std::fs::read_to_string(request.scenario).map_err(|e| of_file(request.scenario, e.to_string()))?;
+        let expanded = expand(request)?;
+        let text = std::fs::read_to_string(request.scenario).map_err(|error| {
+            vec![Fault { place: request.scenario.display().to_string(), message: error.to_string() }]
+        })?;
+        Plan::checked(request, &Base { text: &text, sets: &[] }, expanded)
+    }
+
+    /// The same of a scenario that was read before.
+    ///
+    /// # Errors
+    /// As of [`Plan::new`].
+    pub fn of_text(request: &Request<'_>, base: &Base<'_>) -> Result<Plan, Vec<Fault>> {
+        Plan::checked(request, base, expand(request)?)
+    }
+
+    /// The same with cases in place of the values and the file of a request: each has a value of every key.
+    ///
+    /// # Errors
+    /// As of [`Plan::new`].
+    pub fn of_cases(
+        request: &Request<'_>,
+        base: &Base<'_>,
+        keys: Vec<String>,
+        cases: Vec<Vec<String>>,
+    ) -> Result<Plan, Vec<Fault>> {
+        Plan::checked(request, base, (keys, cases.into_iter().map(|case| (case, None)).collect()))
+    }
+
+    fn checked(request: &Request<'_>, base: &Base<'_>, expanded: (Vec<String>, Vec<Case>)) -> Result<Plan, Vec<Fault>> {
+        let (keys, all) = expanded;
         let name = request.scenario.display().to_string();
         let (mut runs, mut known) = (Vec::new(), std::collections::HashMap::new());
-        let mut faults = Faults::new(request, &keys);
+        let mut faults = Faults::new(request, &keys, base.sets.len());
         for (case, line) in &all {
-            let sets: Vec<String> = keys.iter().zip(case).map(|(key, value)| format!("{key}={value}")).collect();
+            let own = keys.iter().zip(case).map(|(key, value)| format!("{key}={value}"));
+            let sets: Vec<String> = base.sets.iter().cloned().chain(own).collect();
             let directory = request.scenario.parent().unwrap_or(Path::new(""));
-            let scenario = match parse(&name, &text, directory, &sets) {
+            let scenario = match parse(&name, base.text, directory, &sets) {
                 Ok(scenario) => scenario,
                 Err(wrong) => {
                     wrong.all().iter().for_each(|fault| faults.of_scenario(fault, case, *line));
@@ -90,17 +133,14 @@ impl Plan {
                 faults.add(name.clone(), error.to_string(), case, *line);
                 continue;
             }
-            let hash = scenario.hash();
-            if let Some(other) = known.insert(hash.clone(), case.clone()) {
+            if let Some(other) = known.insert(scenario.hash(), case.clone()) {
                 let message = format!("the same scenario as with {}", label(&keys, &other));
                 faults.add(name.clone(), message, case, *line);
             }
             let scenario = Arc::new(scenario);
             let own = [scenario.run.seed];
             for seed in if request.seeds.is_empty() { &own[..] } else { request.seeds } {
-                let decisive = format!("{hash} {seed} {}", request.version);
-                let id = blake3::hash(decisive.as_bytes()).to_hex().to_string();
-                runs.push(Planned { id, case: case.clone(), seed: *seed, scenario: scenario.clone() });
+                runs.push(Planned::new(scenario.clone(), case.clone(), *seed, request.version));
             }
         }
         match faults.sentences(all.len()) {

@@ -1,6 +1,6 @@
 //! A run as a row: how it ended, and every quantity of it.
 
-use crate::{Error, Simulated};
+use crate::Simulated;
 use mmtwin_event::results::Ending;
 use mmtwin_event::words::glob;
 use mmtwin_report::model::{Body, Report};
@@ -10,9 +10,11 @@ use mmtwin_report::topics::HISTORIC;
 use std::collections::HashSet;
 
 /// What a run gave.
-#[derive(Clone, Debug)]
-pub(super) struct Ran {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    /// How it ended.
     pub status: Status,
+    /// Why it ended before its end; `None`: it did not.
     pub reason: Option<String>,
     /// Worst first: key and sentence.
     pub findings: Vec<(String, String)>,
@@ -20,14 +22,11 @@ pub(super) struct Ran {
     pub values: Vec<(Quantity, Number)>,
 }
 
-/// A run that could not be run.
-pub(super) fn failed(error: &Error) -> Ran {
-    nothing(error.to_string())
-}
-
-/// A run that has no results.
-pub(super) fn nothing(reason: String) -> Ran {
-    Ran { status: Status::Failed, reason: Some(reason), findings: Vec::new(), values: Vec::new() }
+impl Ran {
+    /// A run that could not be run, and why: the same sweep tries it again.
+    pub fn failed(reason: String) -> Ran {
+        Ran { status: Status::Failed, reason: Some(reason), findings: Vec::new(), values: Vec::new() }
+    }
 }
 
 /// A run that has ended.

@@ -1,12 +1,9 @@
-//! Running what is missing of a sweep.
+//! Running what is missing of a sweep on the threads of this machine.
 
-use super::journal::{self, Journal};
+use super::driver::{Done, Driver};
 use super::row::{self, Ran};
-use super::{Error, Plan, Planned, table};
+use super::{Error, Plan, Planned};
 use crate::Request;
-use mmtwin_report::sweep::{Quantity, Row, Status, Sweep};
-use mmtwin_trace::output::FileOutput;
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,17 +29,6 @@ pub struct Progress {
     pub of: usize,
 }
 
-/// What is there in the end.
-#[derive(Debug)]
-pub struct Done {
-    /// All rows, as the output has them.
-    pub sweep: Sweep,
-    /// Rows of them that were there before.
-    pub kept: usize,
-    /// It was stopped before the last run.
-    pub stopped: bool,
-}
-
 /// Runs what an output and its journal do not have yet, and writes all rows to the output: a Parquet file. Runs that could
 /// not be run before are tried again.
 ///
@@ -56,122 +42,29 @@ pub fn run(
     options: &Options<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Done, Error> {
-    FileOutput::check(output, true)?;
-    let is_there = output.exists();
-    if is_there && !output.is_file() || output == Path::new("-") {
-        let source = std::io::Error::other("the output of a sweep is a regular file");
-        return Err(Error::Io { path: output.into(), source });
-    }
-    let mut before = Sweep::default();
-    if is_there && !options.force {
-        before = table::read(output)?;
-        let other = |message| Error::Other { path: output.into(), message };
-        if before.version != plan.version {
-            let message = format!("is of {}, and this is {}", before.version, plan.version);
-            return Err(other(format!("{message}: rows of two versions do not belong together")));
-        }
-        if before.keys != plan.keys {
-            return Err(other(format!("is a sweep of other keys: {}", before.keys.join(", "))));
-        }
-    }
-    let mut rows = Rows::new(plan);
-    // Before there is a journal that nobody continues.
-    rows.know(&before).map_err(|message| Error::Other { path: output.into(), message })?;
-    let (version, scenario) = (plan.version.clone(), plan.scenario.clone());
-    let mut sweep = Sweep { version, scenario, keys: plan.keys.clone(), planned: plan.runs.len(), ..Sweep::default() };
-    let (mut journal, found) = Journal::open(output, &sweep, options.force)?;
-    // Quantities of the journal keep their numbers.
-    sweep.quantities = found.quantities;
-    sweep.rows = found.rows;
-    rows.know(&sweep).map_err(|message| Error::Other { path: journal::beside(output), message })?;
-    std::mem::take(&mut sweep.rows).into_iter().for_each(|row| rows.put(row));
-    let numbers = renumbered(&before, &mut sweep, &mut journal)?;
-    for mut row in before.rows {
-        row.values.iter_mut().for_each(|(at, _)| *at = numbers[*at]);
-        rows.put(row);
-    }
-    let kept = rows.done();
-    progress(Progress { done: kept, of: plan.runs.len() });
-    let missing: Vec<(usize, &Planned)> =
-        plan.runs.iter().enumerate().filter(|(at, _)| rows.rows[*at].is_none()).collect();
+    let mut driver = Driver::begin(plan.clone(), output, options.force)?;
+    run_missing(&mut driver, options, progress)?;
+    driver.finish()
+}
+
+/// Runs what a driver lacks. `progress` as of [`run`].
+///
+/// # Errors
+/// If the journal cannot be written.
+pub fn run_missing(
+    driver: &mut Driver,
+    options: &Options<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
+    let plan = driver.plan().clone();
+    let of = plan.runs.len();
+    progress(Progress { done: driver.done(), of });
+    let missing: Vec<(usize, &Planned)> = driver.missing().into_iter().map(|at| (at, &plan.runs[at])).collect();
     each(&missing, options, &plan.scenario, |at, ran| {
-        let row = journal.add(&plan.runs[at], ran, &mut sweep)?;
-        rows.rows[at] = Some(row);
-        progress(Progress { done: rows.done(), of: plan.runs.len() });
-        Ok::<(), Error>(())
-    })?;
-    let stopped = rows.done() < plan.runs.len();
-    sweep.rows = rows.rows.into_iter().flatten().collect();
-    let sweep = in_order(sweep);
-    let file = FileOutput::open(output, true, 0o666)?;
-    let failed =
-        |error: parquet::errors::ParquetError| Error::Parquet { path: output.into(), message: error.to_string() };
-    table::write(&sweep, file.file()).map_err(failed)?;
-    file.commit()?;
-    journal.remove()?;
-    Ok(Done { sweep, kept, stopped })
-}
-
-/// Rows by their place in the plan.
-struct Rows {
-    places: HashMap<String, usize>,
-    rows: Vec<Option<Row>>,
-}
-
-impl Rows {
-    fn new(plan: &Plan) -> Rows {
-        let places = plan.runs.iter().enumerate().map(|(at, run)| (run.id.clone(), at)).collect();
-        Rows { places, rows: vec![None; plan.runs.len()] }
-    }
-
-    fn done(&self) -> usize {
-        self.rows.iter().flatten().count()
-    }
-
-    /// Whether all rows of a sweep are of the plan.
-    fn know(&self, sweep: &Sweep) -> Result<(), String> {
-        match sweep.rows.iter().all(|row| self.places.contains_key(&row.id)) {
-            true => Ok(()),
-            false => Err("has runs that this sweep does not have: other values, seeds or another scenario".into()),
-        }
-    }
-
-    /// Keeps a row that was there, unless it is to be run again.
-    fn put(&mut self, row: Row) {
-        if let Some(place) = self.places.get(&row.id).filter(|_| row.status != Status::Failed) {
-            self.rows[*place] = Some(row);
-        }
-    }
-}
-
-/// The numbers in `sweep` of quantities of the output that is there.
-fn renumbered(before: &Sweep, sweep: &mut Sweep, journal: &mut Journal) -> Result<Vec<usize>, Error> {
-    let places: HashMap<String, usize> =
-        sweep.quantities.iter().enumerate().map(|(at, quantity)| (quantity.key.clone(), at)).collect();
-    let number = |quantity: &Quantity| match places.get(&quantity.key) {
-        Some(place) => Ok(*place),
-        None => {
-            sweep.quantities.push(quantity.clone());
-            journal.knows(quantity)
-        }
-    };
-    before.quantities.iter().map(number).collect()
-}
-
-/// Quantities in the order in which the rows have them, so that it does not depend on which run ended first.
-fn in_order(sweep: Sweep) -> Sweep {
-    let mut places = vec![None; sweep.quantities.len()];
-    let (mut quantities, mut rows) = (Vec::new(), sweep.rows);
-    for row in &mut rows {
-        for (at, _) in &mut row.values {
-            let place = *places[*at].get_or_insert_with(|| {
-                quantities.push(sweep.quantities[*at].clone());
-                quantities.len() - 1
-            });
-            *at = place;
-        }
-    }
-    Sweep { quantities, rows, ..sweep }
+        driver.add(at, ran)?;
+        progress(Progress { done: driver.done(), of });
+        Ok(())
+    })
 }
 
 /// What unwinds a run that is stopped in its midst.
@@ -189,7 +82,7 @@ fn each<E>(
     let (sender, receiver) = mpsc::channel();
     let work = |sender: mpsc::Sender<(usize, Ran)>| {
         while let Some((at, run)) = runs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop()) {
-            let Some(ran) = one(run, name, &stop) else { return };
+            let Some(ran) = run.run(name, &stop) else { return };
             if sender.send((*at, ran)).is_err() {
                 return;
             }
@@ -209,25 +102,27 @@ fn each<E>(
     })
 }
 
-/// `None`: it was stopped.
-fn one(run: &Planned, name: &str, stop: &dyn Fn() -> bool) -> Option<Ran> {
-    let simulate = || {
-        let scenario = run.scenario();
-        let ran = crate::run(&scenario, Request { name, ..Request::default() }, &mut |_| {
-            if stop() {
-                // Without the message of a panic.
-                resume_unwind(Box::new(Halt));
+impl Planned {
+    /// Runs it on this thread; `name` names it in findings. `None`: it was stopped.
+    pub fn run(&self, name: &str, stop: &dyn Fn() -> bool) -> Option<Ran> {
+        let simulate = || {
+            let scenario = self.scenario();
+            let ran = crate::run(&scenario, Request { name, ..Request::default() }, &mut |_| {
+                if stop() {
+                    // Without the message of a panic.
+                    resume_unwind(Box::new(Halt));
+                }
+            });
+            ran.map_or_else(|error| Ran::failed(error.to_string()), |ran| row::ran(&ran))
+        };
+        match catch_unwind(AssertUnwindSafe(simulate)) {
+            Ok(ran) => Some(ran),
+            Err(why) if why.is::<Halt>() => None,
+            Err(why) => {
+                let text = why.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or("no message");
+                Some(Ran::failed(format!("the twin panicked: {text}")))
             }
-        });
-        ran.map_or_else(|error| row::failed(&error), |ran| row::ran(&ran))
-    };
-    match catch_unwind(AssertUnwindSafe(simulate)) {
-        Ok(ran) => Some(ran),
-        Err(why) if why.is::<Halt>() => None,
-        Err(why) => {
-            let text = why.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            Some(row::nothing(format!("the twin panicked: {text}")))
         }
     }
 }
@@ -235,7 +130,8 @@ fn one(run: &Planned, name: &str, stop: &dyn Fn() -> bool) -> Option<Ran> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::{Request, read};
+    use crate::sweep::{Base, Request, journal, read, table};
+    use mmtwin_report::sweep::Status;
 
     const SCENARIO: &str = "[machine]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"64 MiB\"\n[kernel]\nrelease = \"6.1\"\n\
         [[process]]\nname = \"p\"\n[[process.region]]\nname = \"heap\"\nsize = \"1 MiB\"\n[[process.phase]]\n\
@@ -275,5 +171,50 @@ mod tests {
         stop.store(true, Ordering::Relaxed);
         let stopped = sweep("c", true).unwrap();
         assert!(stopped.stopped && stopped.sweep.rows.is_empty());
+    }
+    #[test]
+    fn runs_of_any_origin_give_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let scenario = folder.path().join("s.toml");
+        std::fs::write(&scenario, SCENARIO).unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let sets = ["kernel.sysctl.vm.swappiness=10,60,100".to_owned()];
+        let request =
+            Request { scenario: &scenario, sets: &sets, cases: None, paired: false, seeds: &[], version: "v" };
+        let plan = Plan::new(&request).unwrap_or_else(|faults| panic!("{faults:?}"));
+        let stop = AtomicBool::new(false);
+        let options = Options { threads: 2, force: false, stop: &stop };
+        run(&plan, &at("threads"), &options, &mut |_| {}).unwrap();
+
+        // As another machine would: the last first, as bytes, and one given twice.
+        let mut driver = Driver::begin(plan.clone(), &at("sent"), false).unwrap();
+        assert_eq!(driver.missing(), [0, 1, 2]);
+        for place in [2, 1] {
+            let ran = plan.runs[place].run(&plan.scenario, &|| false).expect("a run");
+            driver.add(place, Ran::from_bytes(&ran.to_bytes()).expect("bytes")).unwrap();
+            driver.add(place, Ran::failed("a second time".into())).unwrap();
+        }
+        drop(driver);
+        let known = super::super::known(&at("sent")).unwrap();
+        assert_eq!(known.iter().map(|(case, _)| case[0].as_str()).collect::<Vec<_>>(), ["100", "60"]);
+        let mut driver = Driver::begin(plan.clone(), &at("sent"), false).unwrap();
+        assert_eq!(driver.missing(), [0]);
+        driver.add(0, plan.runs[0].run(&plan.scenario, &|| false).expect("a run")).unwrap();
+        driver.finish().unwrap();
+        assert_eq!(std::fs::read(at("sent")).unwrap(), std::fs::read(at("threads")).unwrap());
+
+        // A plan that grows while it runs.
+        let base = Base { text: SCENARIO, sets: &[] };
+        let cases = |values: &[&str]| {
+            let values = values.iter().map(|value| vec![(*value).to_owned()]).collect();
+            Plan::of_cases(&request, &base, vec!["kernel.sysctl.vm.swappiness".into()], values)
+                .unwrap_or_else(|faults| panic!("{faults:?}"))
+        };
+        let mut driver = Driver::begin(cases(&[]), &at("grown"), false).unwrap();
+        assert_eq!(driver.extend(cases(&["10", "60"])), [0, 1]);
+        assert_eq!(driver.extend(cases(&["60", "100"])), [1, 2]);
+        run_missing(&mut driver, &options, &mut |_| {}).unwrap();
+        driver.finish().unwrap();
+        assert_eq!(std::fs::read(at("grown")).unwrap(), std::fs::read(at("threads")).unwrap());
     }
 }

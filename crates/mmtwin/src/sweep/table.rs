@@ -62,7 +62,11 @@ pub(super) fn write(sweep: &Sweep, out: impl Write + Send) -> Result<(), Parquet
     Ok(())
 }
 
-fn batch(sweep: &Sweep) -> Result<RecordBatch, ParquetError> {
+/// All rows as a record batch, with the columns and metadata of the Parquet file.
+///
+/// # Errors
+/// If a sweep is none: rows with fewer values than it has keys.
+pub fn batch(sweep: &Sweep) -> Result<RecordBatch, ParquetError> {
     let rows = &sweep.rows;
     let text =
         |of: &dyn Fn(&Row) -> Option<String>| -> ArrayRef { Arc::new(rows.iter().map(of).collect::<StringArray>()) };

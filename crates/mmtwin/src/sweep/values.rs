@@ -34,7 +34,7 @@ const KINDS: [Kind; 5] = [
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub(super) fn values(text: &str) -> Result<Vec<String>, String> {
+pub fn values(text: &str) -> Result<Vec<String>, String> {
     let mut values: Vec<String> = Vec::new();
     for (number, part) in split(text).into_iter().enumerate() {
         match part.trim() {
@@ -54,7 +54,7 @@ pub(super) fn values(text: &str) -> Result<Vec<String>, String> {
 
 /// A value as a number of the smallest unit (bytes, ns, pages/s, B/s, Hz; of percentages the percentage); `None`: it is a
 /// word.
-pub(super) fn number(text: &str) -> Option<f64> {
+pub fn number(text: &str) -> Option<f64> {
     let text = text.trim().trim_matches(['"', '\'']);
     let known = KINDS.iter().find_map(|kind| (kind.read)(text)).map(|value| value as f64);
     known.or_else(|| plain(text.strip_suffix('%').map_or(text, str::trim_end)))

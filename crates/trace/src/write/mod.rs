@@ -11,6 +11,6 @@ mod text;
 
 pub use columns::{Columns, Header};
 #[cfg(feature = "parquet")]
-pub use parquet::ParquetWriter;
+pub use parquet::{BatchSink, ParquetWriter};
 pub use perfetto::PerfettoWriter;
 pub use text::{TextStyle, TextWriter};

@@ -1,29 +1,31 @@
-//! A stream as a directory of Parquet files: one per event, and one each for counters, tasks, losses and calls.
+//! A stream as tables: one per event, and one each for counters, tasks, losses and calls.
 //!
-//! `docs/reference/formats.md` describes the files. The directory gets its name when it is whole.
-//! Memory is bounded: a row group is written when it has [`ROWS`] rows, and that of the largest table when all tables
-//! together hold more than [`BUDGET`].
+//! [`Collector`] makes the rows, and gives them as record batches to a [`Target`]: `files` writes a directory of Parquet
+//! files, which `docs/reference/formats.md` describes, `batches` gives those of one table to a caller.
+//! Memory is bounded: a batch is given when it has [`ROWS`] rows, and that of the largest table when all tables together
+//! hold more than [`BUDGET`].
 
+mod batches;
 mod column;
 mod event;
+mod files;
 mod table;
 
 use crate::format::Formats;
-use crate::output::{self, Folder};
-use crate::write::tables;
 use crate::{Error, Outcome};
+use arrow_array::RecordBatch;
+pub use batches::BatchSink;
 use column::{Type, Value};
+pub use files::ParquetWriter;
 use mmtwin_event::manifest::SCHEMA_VERSION;
 use mmtwin_event::{Call, CounterRow, Event, Kind, Sink, Source, Task};
-use parquet::file::metadata::KeyValue;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::path::Path;
 use std::sync::Arc;
 use table::Table;
 
-/// Rows of a row group.
+/// Rows of a batch.
 const ROWS: usize = 1 << 16;
-/// Bytes of rows that are not written yet, of all tables.
+/// Bytes of rows that were not given yet, of all tables.
 const BUDGET: usize = 32 << 20;
 /// Bytes of an event's name in a file name; file systems allow 255 for the whole.
 const LONGEST_NAME: usize = 128;
@@ -58,10 +60,17 @@ const LOST: [(&str, Type, bool); 3] =
 const CALLS: [(&str, Type, bool); 3] =
     [("cpu", Type::UInt32, false), ("function", Type::Words, false), ("duration", Type::UInt64, false)];
 
-/// Takes a stream, and leaves a directory of Parquet files when it is closed.
-pub struct ParquetWriter {
-    folder: Folder,
-    mode: u32,
+/// Who takes the rows of tables.
+pub trait Target {
+    /// Whether the rows of a table are wanted; the others are counted only.
+    fn wants(&self, table: &str) -> bool;
+    /// Takes rows of a table. `number` counts the tables from 0 as they came up.
+    fn take(&mut self, number: usize, table: &Table, rows: &RecordBatch) -> Result<(), Error>;
+}
+
+/// Takes a stream, and gives the rows of its tables to a target.
+pub struct Collector<T> {
+    target: T,
     formats: Option<Arc<Formats>>,
     source: Source,
     tables: Vec<Table>,
@@ -70,11 +79,11 @@ pub struct ParquetWriter {
     by_line: FxHashMap<String, usize>,
     /// Tables that are not of events, by name.
     sides: FxHashMap<String, usize>,
-    /// Names of files in lower case: some file systems know no other.
+    /// Names of tables in lower case: some file systems know no other.
     taken: FxHashSet<String>,
     /// pid to thread group and name.
     tasks: FxHashMap<i32, (i32, Vec<u8>)>,
-    /// Bytes of rows that are not written yet.
+    /// Bytes of rows that were not given yet.
     bytes: usize,
     failed: Option<Error>,
 }
@@ -90,24 +99,11 @@ enum Shape {
     Record,
 }
 
-impl ParquetWriter {
-    /// Says whether [`ParquetWriter::create`] would refuse, without writing anything.
-    ///
-    /// # Errors
-    /// As of [`ParquetWriter::create`].
-    pub fn check(to: &Path, force: bool) -> Result<(), Error> {
-        Folder::check(to, force, output::Kind::Other { mode: 0, look: tables::look })
-    }
-
-    /// A writer of the directory `to`. `formats` are those of the source, if it is binary. If `to` exists, it is an
-    /// error; with `force` a directory that holds Parquet files of ours (and nothing else) is replaced when the new
-    /// one is whole. `mode` are the permissions of files, less those of the umask.
-    pub fn create(to: &Path, formats: Option<Arc<Formats>>, force: bool, mode: u32) -> Result<ParquetWriter, Error> {
-        // Who may read a file may list it.
-        let directory = 0o700 | mode | (mode & 0o444) >> 2;
-        Ok(ParquetWriter {
-            folder: Folder::create(to, force, output::Kind::Other { mode: directory, look: tables::look })?,
-            mode,
+impl<T: Target> Collector<T> {
+    /// A collector for a target. `formats` are those of the source, if it is binary.
+    fn to(target: T, formats: Option<Arc<Formats>>) -> Collector<T> {
+        Collector {
+            target,
             formats,
             source: Source::default(),
             tables: Vec::new(),
@@ -118,25 +114,31 @@ impl ParquetWriter {
             tasks: FxHashMap::default(),
             bytes: 0,
             failed: None,
-        })
+        }
     }
 
-    /// Writes what is left and gives the directory its name. Returns the files and their rows, by name. Without it, or
-    /// if it fails, nothing stays behind.
-    pub fn close(mut self) -> Result<Vec<(String, u64)>, Error> {
-        if let Some(error) = self.failed {
+    /// Gives what is left. Returns the tables with their rows, by name.
+    fn flush(&mut self) -> Result<Vec<(String, u64)>, Error> {
+        if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        let mut files = self.tables.into_iter().map(Table::close).collect::<Result<Vec<_>, _>>()?;
-        files.sort();
-        if let Some(left) = self.folder.publish()? {
-            return Err(Error::Output { path: self.folder.name().to_string_lossy().into_owned(), message: left });
-        }
-        Ok(files)
+        (0..self.tables.len()).try_for_each(|table| self.give(table))?;
+        let mut rows: Vec<(String, u64)> = self.tables.iter().map(|table| (table.name.clone(), table.given)).collect();
+        rows.sort();
+        Ok(rows)
     }
 
-    /// A name for a file that no other table has.
-    fn file(&mut self, wanted: &str) -> String {
+    /// Gives the rows of a table that are due.
+    fn give(&mut self, number: usize) -> Result<(), Error> {
+        self.bytes -= self.tables[number].bytes;
+        match self.tables[number].take()? {
+            Some(rows) => self.target.take(number, &self.tables[number], &rows),
+            None => Ok(()),
+        }
+    }
+
+    /// A name that no other table has, and that a file may have.
+    fn name(&mut self, wanted: &str) -> String {
         let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
         let stem: String = wanted.chars().take(LONGEST_NAME).map(allowed).collect();
         let mut name = stem.clone();
@@ -145,18 +147,17 @@ impl ParquetWriter {
             number += 1;
             name = format!("{stem}.{number}");
         }
-        format!("{name}.parquet")
+        name
     }
 
-    fn add(&mut self, file: &str, columns: &[(String, Type, bool)], notes: &[(&str, &str)]) -> usize {
+    fn add(&mut self, name: &str, columns: &[(String, Type, bool)], notes: &[(&str, &str)]) -> usize {
         let version = SCHEMA_VERSION.to_string();
         let source = [("schema_version", version.as_str()), ("source", &self.source.name), ("arm", &self.source.arm)];
         let kernel = self.source.kernel.iter().map(|k| ("kernel", k.as_str()));
         let clock = self.source.clock.iter().map(|c| ("clock", c.as_str()));
         let all = source.into_iter().chain(kernel).chain(clock).chain(notes.iter().copied());
-        let notes = all.map(|(key, value)| KeyValue::new(format!("mmtwin.{key}"), value.to_string())).collect();
-        let path = self.folder.path().join(file);
-        self.tables.push(Table::new(path, self.mode, columns, notes));
+        let notes = all.map(|(key, value)| (format!("mmtwin.{key}"), value.to_string())).collect();
+        self.tables.push(Table::new(name, columns, notes, self.target.wants(name)));
         self.tables.len() - 1
     }
 
@@ -172,9 +173,9 @@ impl ParquetWriter {
             }
             columns.push((name, *kind, true));
         }
-        let file = self.file(name);
+        let table = self.name(name);
         let notes = [("event", recorded), ("system", system)];
-        self.add(&file, &columns, if system.is_empty() { &notes[..1] } else { &notes })
+        self.add(&table, &columns, if system.is_empty() { &notes[..1] } else { &notes })
     }
 
     /// The table that is not of events and has this name.
@@ -182,9 +183,9 @@ impl ParquetWriter {
         if let Some(&table) = self.sides.get(name) {
             return table;
         }
-        let file = if RESERVED.contains(&name) { format!("{name}.parquet") } else { self.file(name) };
+        let own = if RESERVED.contains(&name) { name.into() } else { self.name(name) };
         let columns: Vec<_> = columns.iter().map(|(n, kind, nullable)| (n.to_string(), *kind, *nullable)).collect();
-        let table = self.add(&file, &columns, &[]);
+        let table = self.add(&own, &columns, &[]);
         self.sides.insert(name.into(), table);
         table
     }
@@ -226,53 +227,8 @@ impl ParquetWriter {
         table
     }
 
-    /// Ends a row that took `bytes`, and writes what is due.
-    fn end_row(&mut self, table: usize, bytes: usize) {
-        self.tables[table].end_row(bytes);
-        self.bytes += bytes;
-        let due = if self.tables[table].rows >= ROWS {
-            Some(table)
-        } else if self.bytes > BUDGET {
-            (0..self.tables.len()).max_by_key(|t| self.tables[*t].bytes)
-        } else {
-            None
-        };
-        if let Some(due) = due {
-            self.bytes -= self.tables[due].bytes;
-            // For `close` to return; a sink has no other way to say it.
-            self.failed = self.tables[due].flush().err();
-        }
-    }
-
-    /// Adds a row to a table that is not of events.
-    fn push_side(&mut self, table: usize, values: &[Option<Value<'_>>]) {
-        if self.failed.is_none() {
-            let columns = self.tables[table].columns.iter_mut();
-            let bytes = columns.zip(values).map(|(column, value)| column.push_option(*value)).sum();
-            self.end_row(table, bytes);
-        }
-    }
-}
-
-impl Sink for ParquetWriter {
-    fn start(&mut self, source: &Source) {
-        self.source = source.clone();
-    }
-
-    fn task(&mut self, task: &Task<'_>) {
-        self.tasks.insert(task.pid, (task.tgid, task.comm.to_vec()));
-        let table = self.side("tasks", &TASKS);
-        let tgid = Some(task.tgid).filter(|t| *t != 0).map(|t| Value::Int(t.into()));
-        let (pid, comm) = (Value::Int(task.pid.into()), Value::Text(task.comm));
-        self.push_side(table, &[Some(pid), tgid, Some(comm), task.cgroup.map(|c| Value::Text(c.as_bytes()))]);
-    }
-
-    fn event(&mut self, event: &Event<'_>) {
-        if self.failed.is_some() {
-            return;
-        }
-        let shape = self.shape(event);
-        let table = self.table(event, shape);
+    /// Adds the row of an event.
+    fn row(&mut self, event: &Event<'_>, shape: Option<Shape>, table: usize) {
         let known = self.tasks.get(&event.pid);
         let tgid = Some(event.tgid).filter(|t| *t != 0).or(known.map(|k| k.0).filter(|t| *t != 0));
         let comm = match event.comm {
@@ -305,6 +261,63 @@ impl Sink for ParquetWriter {
                 own.iter_mut().zip(values).map(|(column, value)| column.push(value)).sum()
             }
         };
+        self.end_row(table, bytes);
+    }
+
+    /// Ends a row that took `bytes`, and gives what is due.
+    fn end_row(&mut self, table: usize, bytes: usize) {
+        self.tables[table].end_row(bytes);
+        self.bytes += bytes;
+        let due = if self.tables[table].rows >= ROWS {
+            Some(table)
+        } else if self.bytes > BUDGET {
+            (0..self.tables.len()).max_by_key(|t| self.tables[*t].bytes)
+        } else {
+            None
+        };
+        if let Some(due) = due {
+            // For `close` to return; a sink has no other way to say it.
+            self.failed = self.give(due).err();
+        }
+    }
+
+    /// Adds a row to a table that is not of events.
+    fn push_side(&mut self, table: usize, values: &[Option<Value<'_>>]) {
+        if !self.tables[table].wanted {
+            self.tables[table].given += 1;
+        } else if self.failed.is_none() {
+            let columns = self.tables[table].columns.iter_mut();
+            let bytes = columns.zip(values).map(|(column, value)| column.push_option(*value)).sum();
+            self.end_row(table, bytes);
+        }
+    }
+}
+
+impl<T: Target> Sink for Collector<T> {
+    fn start(&mut self, source: &Source) {
+        self.source = source.clone();
+    }
+
+    fn task(&mut self, task: &Task<'_>) {
+        self.tasks.insert(task.pid, (task.tgid, task.comm.to_vec()));
+        let table = self.side("tasks", &TASKS);
+        let tgid = Some(task.tgid).filter(|t| *t != 0).map(|t| Value::Int(t.into()));
+        let (pid, comm) = (Value::Int(task.pid.into()), Value::Text(task.comm));
+        self.push_side(table, &[Some(pid), tgid, Some(comm), task.cgroup.map(|c| Value::Text(c.as_bytes()))]);
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        if self.failed.is_some() {
+            return;
+        }
+        let shape = self.shape(event);
+        let table = self.table(event, shape);
+        if self.tables[table].wanted {
+            self.row(event, shape, table);
+        } else {
+            self.tables[table].given += 1;
+        }
+        let format = |id| self.formats.as_deref().and_then(|formats| Some((formats, formats.get(id)?)));
         // As `script` does: events of the scheduler name tasks; names that came before stay.
         let id = u16::try_from(event.id).ok().filter(|_| event.comm.is_empty());
         if let Some((formats, format)) = id.and_then(format) {
@@ -312,7 +325,6 @@ impl Sink for ParquetWriter {
                 self.tasks.entry(pid).or_insert_with(|| (0, comm.to_vec()));
             }
         }
-        self.end_row(table, bytes);
     }
 
     fn lost(&mut self, cpu: u32, events: Option<u64>, at: u64) {

@@ -13,6 +13,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 use std::collections::BTreeMap;
 use std::fs;
 use std::fs::File;
+use std::path::Path;
 
 /// Columns by name, each value as text; `-` is a value that is not there.
 type Columned = BTreeMap<String, Vec<String>>;
@@ -142,6 +143,27 @@ fn text_and_binary_give_the_same_tables() {
         }
     }
     assert!(compared > 1000 && words > 0, "{compared} {words}");
+}
+
+#[test]
+fn batches_of_one_table_have_the_rows_of_its_file() {
+    let root = tempfile::tempdir().unwrap();
+    let files = convert(SAMPLE, &root.path().join("out"));
+    let (name, mut batches) = ("mm_vmscan_lru_shrink_inactive", Vec::new());
+    let mut take = |rows| batches.push(rows);
+    let mut file = InputFile::open(SAMPLE).unwrap();
+    let input = file.input(&Options::default()).unwrap();
+    let mut sink = BatchSink::new(name, input.formats.clone(), &mut take);
+    input.read(&mut sink).unwrap();
+    let counted = sink.close().unwrap();
+    let counted: Vec<(String, u64)> =
+        counted.into_iter().map(|(name, rows)| (format!("{name}.parquet"), rows)).collect();
+    assert_eq!(counted.iter().collect::<std::collections::BTreeSet<_>>(), files.iter().collect());
+    let written = read(&root.path().join("out").join(format!("{name}.parquet")));
+    let batch: &RecordBatch = &batches[0];
+    let ts: Vec<String> = (0..batch.num_rows()).map(|row| value(batch.column(0).as_ref(), row)).collect();
+    assert_eq!((batches.len(), &ts), (1, &written["ts"]));
+    assert_eq!(batch.schema().metadata().get("mmtwin.event").map(String::as_str), Some(name));
 }
 
 #[test]
