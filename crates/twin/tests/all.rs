@@ -20,6 +20,7 @@ mod numa_sampling;
 mod one_disk;
 mod oom;
 mod open_loop;
+mod patches;
 mod reclaim;
 mod reclaim_2012;
 mod replacement;

@@ -184,9 +184,16 @@ variant! {
     pub enum Congestion {
         /// `congestion_wait`: 2.6.36.
         Wait = "congestion-wait",
-        /// `wait_iff_congested` in direct reclaim: only while a device is congested (late 2010).
+        /// `wait_iff_congested` between two attempts to allocate: only while a device is congested. Reclaim waits as
+        /// before (late 2010).
         WaitIffDevice = "wait-iff-device",
-        /// `wait_iff_congested`, and the zone must be congested too: 2.6.37 to 5.15.
+        /// `wait_iff_congested` in both: only while a device is congested, or half as many pages are under writeback as
+        /// are inactive (the first posting of 2010).
+        WaitIffWriteback = "wait-iff-writeback",
+        /// `wait_iff_congested` in both: the zone must be congested too. Batches without dirty pages mark it as well:
+        /// 2.6.37.
+        WaitIffZoneOrClean = "wait-iff-zone-or-clean",
+        /// The same, without that: 2.6.38 to 5.15.
         WaitIffZone = "wait-iff-zone",
         /// Throttling by reason: 5.16 and newer.
         Throttle = "throttle",
@@ -198,6 +205,8 @@ variant! {
     pub enum DirtyPages {
         /// All reclaimers, unless the device is congested: 2.6.36.
         Write = "write",
+        /// kswapd; reclaim has the flusher write what is dirty (the first posting of 2010).
+        Kswapd = "kswapd",
         /// kswapd below priority 10: 3.2 to 3.x.
         KswapdLowPriority = "kswapd-low-priority",
         /// kswapd, on a zone flagged dirty: 3.11 to 4.7. Not modelled.

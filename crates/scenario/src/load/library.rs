@@ -64,6 +64,8 @@ pub(super) const BUNDLES: Library = Library {
         "2.6.36"
         "2.6.36-lowlumpy"
         "2.6.36-waitcongest"
+        "2.6.36-nocongest"
+        "2.6.36-nodirect"
         "2.6.37"
         "3.3"
         "3.4"

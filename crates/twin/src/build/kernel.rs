@@ -91,6 +91,8 @@ pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
     let waits = match said.congestion {
         Congestion::Wait => reclaim::Waits::Always,
         Congestion::WaitIffDevice => reclaim::Waits::IfDevice,
+        Congestion::WaitIffWriteback => reclaim::Waits::IfWriteback,
+        Congestion::WaitIffZoneOrClean => reclaim::Waits::IfZoneOrClean,
         Congestion::WaitIffZone => reclaim::Waits::IfZone,
         Congestion::Throttle => return None,
     };
@@ -104,16 +106,22 @@ pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
         SyncPass::None => reclaim::Blocks::Compaction,
         SyncPass::CongestionWait | SyncPass::Writeback => reclaim::Blocks::CompactionMode,
     };
-    let (neighbours, costly_writes, blocks) = match said.high_order {
-        HighOrder::Lumpy => (reclaim::Neighbours::PassOver, false, reclaim::Blocks::Lumpy),
-        HighOrder::LowLumpy => (reclaim::Neighbours::GiveUp, true, reclaim::Blocks::Lumpy),
-        HighOrder::CompactionNeighbours => (reclaim::Neighbours::GiveUp, true, for_compaction),
-        HighOrder::CompactionOrLumpy => (reclaim::Neighbours::Left, true, for_compaction),
-        HighOrder::Compaction => (reclaim::Neighbours::Left, false, for_compaction),
+    use reclaim::{Blocks, Neighbours};
+    // Without compaction what is left of lumpy reclaim after 2010 is in use.
+    let (neighbours, costly_writes, blocks) = match (said.high_order, of.compaction) {
+        (HighOrder::Lumpy, _) => (Neighbours::PassOver, false, Blocks::Lumpy),
+        (HighOrder::LowLumpy, _) => (Neighbours::GiveUp, true, Blocks::Lumpy),
+        (HighOrder::CompactionNeighbours, true) => (Neighbours::GiveUp, true, for_compaction),
+        (HighOrder::CompactionNeighbours, false) => (Neighbours::GiveUp, true, Blocks::LumpyByZone),
+        (HighOrder::CompactionOrLumpy, true) => (Neighbours::Left, true, for_compaction),
+        (HighOrder::CompactionOrLumpy, false) => (Neighbours::GiveUpInMode, true, Blocks::LumpyByZone),
+        (HighOrder::Compaction, true) => (Neighbours::Left, false, for_compaction),
+        (HighOrder::Compaction, false) => (Neighbours::Left, false, Blocks::Single),
     };
     let dirty_files = match said.dirty_pages {
         DirtyPages::Write => reclaim::DirtyFiles::All,
-        DirtyPages::KswapdLowPriority => reclaim::DirtyFiles::Kswapd,
+        DirtyPages::Kswapd => reclaim::DirtyFiles::Kswapd,
+        DirtyPages::KswapdLowPriority => reclaim::DirtyFiles::KswapdLowPriority,
         DirtyPages::KswapdZoneDirty | DirtyPages::KswapdNodeDirty | DirtyPages::Never => return None,
     };
     let balanced = match said.balanced {
@@ -130,13 +138,15 @@ pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
         waits,
         neighbours,
         sync_pass,
+        keep_ends_mode: said.high_order == HighOrder::LowLumpy || sync_pass == reclaim::SyncPass::Writeback,
         costly_writes,
         blocks,
         dirty_files,
         throttles_batch: said.writeback_pages == WritebackPages::ThrottleOnWriteback,
         balanced,
-        kswapd_order_zero: said.kswapd_order_zero,
+        kswapd_order_zero: said.kswapd_order_zero && of.compaction,
         wakes_sleepers: said.kswapd_wakeup != KswapdWakeup::EachRequest,
+        compaction: of.compaction,
         compacts_any_order: said.direct_compaction == DirectCompaction::AnyOrder,
         ages_without_swap: said.age_without_swap,
         saves_scans: said.save_scans,
@@ -301,16 +311,21 @@ mod tests {
     #[test]
     fn the_kernels_of_2010_reclaim_by_zones() {
         let of = |release| by_zone(&kernel(release));
-        use reclaim::{Neighbours, SyncPass, Variant, Waits};
+        use reclaim::{DirtyFiles, Neighbours, SyncPass, Variant, Waits};
         let low = Variant {
             neighbours: Neighbours::GiveUp,
             sync_pass: SyncPass::Writeback,
+            keep_ends_mode: true,
             costly_writes: true,
             ..Variant::V2_6_36
         };
         assert_eq!(["2.6.36", "2.6.36-lowlumpy"].map(of), [Some(Variant::V2_6_36), Some(low)]);
-        let late = [Waits::IfDevice, Waits::IfZone].map(|waits| Some(Variant { waits, ..low }));
+        let late = [Waits::IfDevice, Waits::IfZoneOrClean].map(|waits| Some(Variant { waits, ..low }));
         assert_eq!(["2.6.36-waitcongest", "2.6.37"].map(of), late);
+        let first = Variant { waits: Waits::IfWriteback, ..Variant::V2_6_36 };
+        let (waits, sync_pass, dirty_files) = (first.waits, SyncPass::None, DirtyFiles::Kswapd);
+        let last = Variant { waits, sync_pass, dirty_files, ..low };
+        assert_eq!(["2.6.36-nocongest", "2.6.36-nodirect"].map(of), [first, last].map(Some));
         assert_eq!(["3.13", "4.13", "6.1", "6.12"].map(of), [None; 4]);
     }
 

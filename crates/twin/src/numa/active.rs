@@ -1,6 +1,7 @@
 //! The active nodes of the 2014 series and of 3.15 to 4.13: `update_numa_active_node_mask`.
 //!
-//! A node joins a group's set above one share of the most used node's CPU faults and leaves it below a smaller one.
+//! A node joins a group's set above one share of the most used node's CPU faults and leaves it below a smaller one; a
+//! variant that was never posted takes memory faults.
 //! The series' first two postings write `update_numa_active_nodes_mask` at every change. Checked by tests here.
 
 use super::group::Group;
@@ -21,12 +22,14 @@ pub(crate) struct Moment {
 pub(crate) fn update(group: &mut Group, nodes: usize, set: ActiveSet, probe: &mut Probe, moment: Moment) {
     let (join, leave, of) = match set {
         ActiveSet::FortyTwenty => (4, 2, 10),
-        ActiveSet::SixThreeSixteenths => (6, 3, 16),
+        ActiveSet::SixThreeSixteenths | ActiveSet::SixThreeSixteenthsMemory => (6, 3, 16),
         ActiveSet::None | ActiveSet::Count => return,
     };
-    let most = (0..nodes).map(|nid| group.cpu(nid)).max().unwrap_or(0);
+    let of_memory = set == ActiveSet::SixThreeSixteenthsMemory;
+    let faults_of = |group: &Group, nid| if of_memory { group.mem(nid) } else { group.cpu(nid) };
+    let most = (0..nodes).map(|nid| faults_of(group, nid)).max().unwrap_or(0);
     for nid in 0..nodes {
-        let (faults, is_active) = (group.cpu(nid), group.mask >> nid & 1 == 1);
+        let (faults, is_active) = (faults_of(group, nid), group.mask >> nid & 1 == 1);
         let change = if is_active { faults < most * leave / of } else { faults > most * join / of };
         if !change {
             continue;
@@ -71,5 +74,14 @@ mod tests {
         let of = ActiveSet::SixThreeSixteenths;
         assert_eq!(set(&mut group, [100, 18, 37, 38], of), 0b1011);
         assert_eq!(set(&mut group, [100, 17, 0, 0], of), 0b0001);
+    }
+
+    #[test]
+    fn the_variant_takes_memory_faults() {
+        let mut group = Group::new(1, 4, 2, 0);
+        for (nid, faults) in [10, 100, 37, 38].into_iter().enumerate() {
+            group.faults[2 * nid] = faults;
+        }
+        assert_eq!(set(&mut group, [100, 0, 0, 0], ActiveSet::SixThreeSixteenthsMemory), 0b1110);
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn task_numa_placement(placement_ctx: &mut PlacementCtx<'_>, task: &m
     if let Some(group) = placement_ctx.groups.of_mut(task) {
         match rules.config.active_set {
             ActiveSet::Count => group.count_active_nodes(),
-            ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths => {
+            ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths | ActiveSet::SixThreeSixteenthsMemory => {
                 active::update(group, nodes, rules.config.active_set, placement_ctx.probe, placement_ctx.moment);
             }
             ActiveSet::None => {}

@@ -78,9 +78,10 @@ impl Numa {
         config.active_set_is_local
             && match config.active_set {
                 ActiveSet::Count => group.is_active(cpu_node) && group.is_active(mem_node),
-                ActiveSet::None | ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths => {
-                    group.mask >> cpu_node & group.mask >> mem_node & 1 == 1
-                }
+                ActiveSet::None
+                | ActiveSet::FortyTwenty
+                | ActiveSet::SixThreeSixteenths
+                | ActiveSet::SixThreeSixteenthsMemory => group.mask >> cpu_node & group.mask >> mem_node & 1 == 1,
             }
     }
 

@@ -186,9 +186,10 @@ impl Numa {
             SearchPrefers::LastActive => {
                 let active = match self.rules.config.active_set {
                     ActiveSet::Count => group.is_active(last) && group.active_nodes > 1,
-                    ActiveSet::None | ActiveSet::FortyTwenty | ActiveSet::SixThreeSixteenths => {
-                        group.mask >> last & 1 == 1
-                    }
+                    ActiveSet::None
+                    | ActiveSet::FortyTwenty
+                    | ActiveSet::SixThreeSixteenths
+                    | ActiveSet::SixThreeSixteenthsMemory => group.mask >> last & 1 == 1,
                 };
                 if !active {
                     return;

@@ -85,6 +85,9 @@ impl VmStat {
         if name.ends_with("inodesteal") {
             return dialect::node_rows(self.rules.dialect).next().is_none();
         }
+        if name.starts_with("compact_") && !self.compaction {
+            return false;
+        }
         numa || name.starts_with("pgalloc_")
             || alloc.dirty_limits.is_some() && limits.contains(&name)
             || self.node_reclaims.is_some() && name.starts_with("zone_reclaim_")

@@ -193,6 +193,8 @@ pub struct VmStat {
     pub pages: Pages,
     /// Reclaims of nodes that had too little, and that had enough; `None`: there are none.
     pub node_reclaims: Option<[u64; 2]>,
+    /// The kernel has compaction; otherwise its rows are absent.
+    pub compaction: bool,
     /// Zones' words in the caches of CPUs.
     pub lines: Lines,
     pub(crate) rules: VmStatRules,
@@ -224,6 +226,7 @@ impl VmStat {
             events: Events::default(),
             pages: Pages::new(count),
             node_reclaims: None,
+            compaction: true,
             lines: Lines::new(count, siblings),
             rules,
             zone: Differential::new(count, cpus, ZONE_ITEMS, Overflow::Overstep),

@@ -11,6 +11,7 @@ kernel.nr_cpus | numa-6.1 | 4 | refused 8 possible CPUs
 kernel.cgroup | limit-6.1 | v1
 kernel.compaction | huge-6.1 | false | refused has compaction
 kernel.psi | limit-6.1 | false
+kernel.compaction | reclaim-3.5; kernel.thp=never | false
 kernel.thp | huge-6.1 | never
 kernel.thp_defrag | huge-6.1 | always
 kernel.page_alloc.pageset | counters-6.1 | batch-times-six
@@ -97,6 +98,7 @@ kernel.numa_balancing.scan_size_mb | numa-6.1 | 2
 kernel.numa_balancing.hot_threshold_ms | numa-6.1 | 10 | refused memory tiering is not supported
 kernel.numa_balancing.shared_pages | numa-6.1 | none
 kernel.numa_balancing.active_set | numa-2014-v3 | 40-20
+kernel.numa_balancing.active_set | numa-2014-v3 | 6/16-3/16-memory
 kernel.numa_balancing.active_nodes_compare | numa-2014-v3 | shift | unseen
 kernel.numa_balancing.cpu_weight | numa-6.1 | none
 kernel.numa_balancing.statistics | numa-6.1 | in-place
@@ -154,8 +156,11 @@ kernel.reclaim.direct_compaction | reclaim-6.1 | costly | refused large blocks
 kernel.reclaim.pageblocks | reclaim-6.1 | finished
 kernel.reclaim.pageblocks | reclaim-3.5 | finished | refused rest of a pageblock
 kernel.reclaim.congestion | reclaim-3.5 | congestion-wait
+kernel.reclaim.congestion | reclaim-2.6.36 | wait-iff-writeback
+kernel.reclaim.congestion | reclaim-2.6.36 | wait-iff-device
 kernel.reclaim.congestion | reclaim-6.1 | wait-iff-zone | refused throttled
 kernel.reclaim.dirty_pages | reclaim-3.5 | write
+kernel.reclaim.dirty_pages | reclaim-2.6.36; machine.disk.bandwidth=20 MB/s | kswapd
 kernel.reclaim.dirty_pages | reclaim-6.1; kernel.sysctl.vm.dirty_background_ratio=80; kernel.sysctl.vm.dirty_ratio=90; process.writer.region.log.size=90 MiB; process.writer.phase.0.access.0.think=0 s | never
 kernel.reclaim.dirty_pages | reclaim-6.1 | write | refused kswapd writes
 kernel.reclaim.dirty_pages | reclaim-3.5 | kswapd-zone-dirty | refused kswapd writes

@@ -133,6 +133,7 @@ impl Kernel {
         let siblings = machine.siblings();
         let cpus = siblings.len();
         let mut stat = VmStat::new(rules.vmstat, &alloc.zone_sizes(), siblings.clone());
+        stat.compaction = rules.reclaim.per_zone_lru.is_none_or(|variant| variant.compaction);
         for zone in 0..alloc.zones.len() {
             if alloc.zones[zone].managed > 0 {
                 stat.add(zone, 0, ZoneItem::FreePages, alloc.zones[zone].managed as i64);

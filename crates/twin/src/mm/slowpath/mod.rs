@@ -368,7 +368,9 @@ impl AllocSlowpath {
             match self.step(ctx) {
                 Poll::On => {}
                 Poll::Sleep(until, why) => {
-                    self.sleeps += 1;
+                    // Where zones are reclaimed a second pass waits for one page after the other, and each wait ends.
+                    let by_zone = ctx.kernel.reclaim.rules.per_zone_lru.is_some();
+                    self.sleeps += u32::from(!by_zone || !matches!(why, Some((_, Reason::Writeback))));
                     let now = ctx.clock();
                     if self.sleeps > MOST_SLEEPS && now - *self.asleep_since.get_or_insert(now) > LONG_ENOUGH {
                         // The throttle that has just begun is undone with the run.

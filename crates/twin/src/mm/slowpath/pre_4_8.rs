@@ -17,7 +17,7 @@ use crate::page_alloc::Request;
 /// A task compacts for a request.
 fn compacts(variant: Variant, request: &Request) -> bool {
     let lets_work = !request.gfp.contains("NOFS") && !request.gfp.contains("NOIO");
-    request.order > if variant.compacts_any_order { 0 } else { COSTLY_ORDER } && lets_work
+    variant.compaction && request.order > if variant.compacts_any_order { 0 } else { COSTLY_ORDER } && lets_work
 }
 
 /// Outcome of a request after a reclaim that has freed `reclaimed` pages, `total` in total.
@@ -123,6 +123,7 @@ mod tests {
         let of = |variant, order| compacts(variant, &Request::KERNEL.of_order(order));
         assert_eq!([3, 4].map(|order| of(Variant::V2_6_36, order)), [false, true]);
         assert_eq!([0, 1].map(|order| of(later, order)), [false, true]);
+        assert!(!compacts(Variant { compaction: false, ..later }, &Request::KERNEL.of_order(9)));
         assert!(!compacts(later, &Request { gfp: "GFP_NOFS", ..Request::KERNEL.of_order(1) }));
     }
 }

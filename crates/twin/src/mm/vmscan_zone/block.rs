@@ -29,7 +29,7 @@ pub(super) fn should_continue_reclaim(
     scanned: u64,
 ) -> bool {
     let for_block = match ctx.variant().blocks {
-        Blocks::Lumpy => false,
+        Blocks::Lumpy | Blocks::LumpyByZone | Blocks::Single => false,
         Blocks::CompactionMode => control.in_mode,
         Blocks::Compaction => control.order > COSTLY_ORDER || control.order > 0 && control.priority < DEF_PRIORITY - 2,
     };
@@ -43,7 +43,7 @@ pub(super) fn should_continue_reclaim(
 
 /// A zone has so much free that compaction is to be tried for a large block.
 pub(super) fn compaction_ready(ctx: &mut TaskCtx<'_>, zone: usize, order: u32) -> bool {
-    if order <= COSTLY_ORDER || ctx.variant().blocks == Blocks::Lumpy {
+    if order <= COSTLY_ORDER || !ctx.variant().blocks.for_compaction() {
         return false;
     }
     let of = &ctx.kernel.alloc.zones[zone];

@@ -1,12 +1,16 @@
-//! Waiting for congested devices: `congestion_wait`, `wait_iff_congested` (2.6.36 and 2.6.37).
+//! Waiting for congested devices: `congestion_wait`, `wait_iff_congested` (2.6.36 to 3.5).
 //!
-//! Both end when a device is no longer congested, or when their time is over. Times are whole ticks. Not modelled: that
-//! a task that need not wait yields its CPU. Checked by tests of [`super`].
+//! Both end when a device is no longer congested, or when their time is over. Times are whole ticks. A task waits at two
+//! places, in reclaim and before it tries again to allocate, under conditions that differ ([`Waits`]). Not modelled: that
+//! a task that need not wait yields its CPU; of the first posting of 2010 and of 2.6.37 before its last fix, that
+//! reclaim looks at the zone with most pages under writeback instead of the preferred one. Checked by tests of [`super`].
 
 use super::{IsolatedPages, Waits};
-use crate::frame::{Flag, Pfn};
+use crate::frame::{Flag, Pfn, ZONES};
+use crate::mm::lru::List;
 use crate::mm::vmscan::{Poll, Reason, Reclaim, TaskCtx};
 use crate::time::{PS_PER_NS, Ps};
+use crate::vmstat::NodeItem;
 use mmtwin_event::vocabulary::{WritebackCongestionWait, WritebackWaitIffCongested};
 
 /// Wakeup of a sleeping task: a device is no longer congested, or a page has been written.
@@ -45,13 +49,22 @@ impl TaskCtx<'_> {
         }
     }
 
-    /// A task that reclaims may have to wait for a part of a second.
-    pub(super) fn task_waits(&mut self, part: u64, zone: usize) -> Option<(Wait, Ps)> {
+    /// A reclaimer may have to wait for a part of a second.
+    pub(super) fn wait_in_reclaim(&mut self, part: u64, zone: usize) -> Option<(Wait, Ps)> {
+        match self.variant().waits {
+            Waits::IfDevice => Some(self.congestion_wait(part)),
+            _ => self.wait_between_tries(part, zone),
+        }
+    }
+
+    /// A task that tries again to allocate, first of all from a zone, may have to wait for a part of a second.
+    pub(super) fn wait_between_tries(&mut self, part: u64, zone: usize) -> Option<(Wait, Ps)> {
         let device = self.memory.requests.any_congested();
         let begins = match self.variant().waits {
             Waits::Always => return Some(self.congestion_wait(part)),
             Waits::IfDevice => device,
-            Waits::IfZone => device && self.zone(zone).congested,
+            Waits::IfWriteback => device || self.much_is_written(zone),
+            Waits::IfZoneOrClean | Waits::IfZone => device && self.zone(zone).congested,
         };
         let (wait, until) = self.congestion_wait(part);
         let wait = Wait { conditional: true, ..wait };
@@ -60,6 +73,12 @@ impl TaskCtx<'_> {
             return None;
         }
         Some((wait, until))
+    }
+
+    /// Half as many pages of a zone's node are under writeback as are on the zone's inactive lists.
+    fn much_is_written(&self, zone: usize) -> bool {
+        let inactive = self.list_size(zone, List::InactiveAnon) + self.list_size(zone, List::InactiveFile);
+        self.kernel.stat.pages.of(zone / ZONES, NodeItem::Writeback) >= inactive / 2
     }
 
     fn microseconds(&self, ticks: u64) -> u32 {

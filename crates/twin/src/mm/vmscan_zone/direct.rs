@@ -68,7 +68,7 @@ impl Direct {
         match &mut self.stage {
             Stage::Again => {
                 self.stage = Stage::Begin;
-                if let Some((wait, until)) = ctx.task_waits(BETWEEN_TRIES, self.preferred()) {
+                if let Some((wait, until)) = ctx.wait_between_tries(BETWEEN_TRIES, self.preferred()) {
                     self.stage = Stage::BetweenTries(wait);
                     return Poll::Sleep(until, CONGESTION);
                 }
@@ -149,7 +149,7 @@ impl Direct {
         self.stage = Stage::NextPriority;
         if control.scanned > 0
             && control.priority < DEF_PRIORITY - 2
-            && let Some((wait, until)) = ctx.task_waits(IN_RECLAIM, preferred)
+            && let Some((wait, until)) = ctx.wait_in_reclaim(IN_RECLAIM, preferred)
         {
             self.stage = Stage::Waiting(wait);
             return Poll::Sleep(until, CONGESTION);

@@ -76,7 +76,12 @@ pub(super) fn isolate(
     ctx.drain();
     let number = ctx.kernel.reclaim.lru.number(zone, 0);
     let variant = ctx.variant();
-    let with_neighbours = control.order > 0 && variant.neighbours != Neighbours::Left;
+    let with_neighbours = control.order > 0
+        && match variant.neighbours {
+            Neighbours::PassOver | Neighbours::GiveUp => true,
+            Neighbours::GiveUpInMode => mode == Mode::Both,
+            Neighbours::Left => false,
+        };
     let mut isolated = Isolated::default();
     while isolated.scanned < wanted {
         let kernel = &mut *ctx.kernel;
@@ -122,7 +127,7 @@ impl Isolated {
 
     /// Takes what there is around a page of a zone in its aligned block.
     fn take_neighbours(&mut self, ctx: &mut TaskCtx<'_>, (zone, page): (usize, Pfn), order: u32, like: (List, Mode)) {
-        let gives_up = ctx.variant().neighbours == Neighbours::GiveUp;
+        let gives_up = ctx.variant().neighbours != Neighbours::PassOver;
         let first = u64::from(page) >> order << order;
         let mut at = first;
         while at < first + (1 << order) {

@@ -9,17 +9,19 @@
 use super::congestion_wait::{CONGESTION, WRITTEN, Wait};
 use super::isolate::{Isolated, Mode, isolate};
 use super::shrink_page_list::{Awaited, FolioAction, Lumpy, Pass};
-use super::{Blocks, IsolatedPages, SyncPass};
+use super::{DirtyFiles, IsolatedPages, SyncPass, Waits};
 use crate::frame::{Flag, Pfn, ZONES};
 use crate::mm::lru::List;
 use crate::mm::vmscan::shrink_inactive::flags;
-use crate::mm::vmscan::{COSTLY_ORDER, Control, DEF_PRIORITY, Poll, TaskCtx};
+use crate::mm::vmscan::{BATCH, COSTLY_ORDER, Control, DEF_PRIORITY, Poll, TaskCtx};
 use mmtwin_event::value::ReclaimFlags;
 use mmtwin_event::vocabulary::MmVmscanLruShrinkInactive;
 use std::collections::VecDeque;
 
 /// Fraction of a second of a wait for congestion, or until the next check.
 const WAIT: u64 = 10;
+/// Pages that a batch has the flusher write at most (`MAX_WRITEBACK`).
+const MOST_WRITTEN: u64 = 1024;
 
 /// A batch under way.
 #[derive(Clone, Debug)]
@@ -143,7 +145,7 @@ impl Batch {
     /// Takes the pages; false if there are none.
     fn begin(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> bool {
         control.in_mode = self.pass.lumpy != Lumpy::Off;
-        let lumpy = self.pass.lumpy != Lumpy::Off && ctx.variant().blocks == Blocks::Lumpy;
+        let lumpy = self.pass.lumpy != Lumpy::Off && ctx.variant().blocks.is_lumpy();
         let mode = if lumpy { Mode::Both } else { Mode::Inactive };
         self.isolated = isolate(ctx, control, self.zone, self.list, self.wanted, mode);
         let events = &mut ctx.kernel.stat.events.reclaim;
@@ -176,27 +178,49 @@ impl Batch {
             }
         }
         ctx.kernel.stat.events.reclaim.pgactivate += activated;
-        if self.pass.dirty > 0 && self.pass.dirty == self.pass.refused {
+        let clean_too = ctx.variant().waits == Waits::IfZoneOrClean;
+        if self.pass.dirty == self.pass.refused && (self.pass.dirty > 0 || clean_too) {
             ctx.zone(self.zone).congested = true;
         }
         self.free(ctx);
+        self.wake_flusher(ctx, control);
         let taken = self.isolated.taken.iter().sum();
         let second = self.pass.lumpy == Lumpy::Sync;
         if second || !stalls(control, self.pass.lumpy, taken, self.reclaimed) {
             return self.end(ctx, control);
         }
         match ctx.variant().sync_pass {
-            SyncPass::CongestionWait => {
-                let (wait, until) = ctx.congestion_wait(WAIT);
-                self.stage = Stage::BeforeSecond(wait);
-                self.hand_over(ctx);
-                Poll::Sleep(until, CONGESTION)
-            }
+            SyncPass::CongestionWait => match ctx.wait_in_reclaim(WAIT, self.zone) {
+                Some((wait, until)) => {
+                    self.stage = Stage::BeforeSecond(wait);
+                    self.hand_over(ctx);
+                    Poll::Sleep(until, CONGESTION)
+                }
+                None => {
+                    self.second_pass(ctx);
+                    Poll::On
+                }
+            },
             SyncPass::Writeback => {
                 self.second_pass(ctx);
                 Poll::On
             }
             SyncPass::None => self.end(ctx, control),
+        }
+    }
+
+    /// In the first posting of 2010 a batch of file pages with dirty ones has the flusher write up to 4 MiB, or all that is
+    /// dirty if it leaves it none.
+    fn wake_flusher(&self, ctx: &mut TaskCtx<'_>, control: &Control) {
+        let finds_dirty = self.list.is_file() && self.pass.dirty > 0 && control.may_writepage;
+        if !finds_dirty || ctx.variant().dirty_files != DirtyFiles::Kswapd {
+            return;
+        }
+        match self.pass.left {
+            left if left > 0 && !ctx.kernel.reclaim.rules.laptop_mode => {
+                ctx.kernel.writeback.write_some((left * MOST_WRITTEN / BATCH).min(MOST_WRITTEN));
+            }
+            _ => ctx.kernel.writeback.write_all(),
         }
     }
 
@@ -242,7 +266,7 @@ impl Batch {
         let taken = self.isolated.taken.iter().sum();
         if ctx.variant().throttles_batch
             && is_throttled(self.writeback + self.pass.writeback, taken, control.priority)
-            && let Some((wait, until)) = ctx.task_waits(WAIT, zone)
+            && let Some((wait, until)) = ctx.wait_in_reclaim(WAIT, zone)
         {
             self.stage = Stage::Throttled(wait);
             return Poll::Sleep(until, CONGESTION);

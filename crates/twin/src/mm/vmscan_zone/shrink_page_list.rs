@@ -3,13 +3,14 @@
 //!
 //! A referenced page is kept: a file page once, anonymous memory by activating it; lumpy mode ignores references. A reclaimer
 //! that may write (`may_writepage`) writes dirty pages, unless the device is congested. From 3.2 on only kswapd writes file
-//! pages, and only below priority 10; they are freed as soon as the flusher has written them. The synchronous pass waits
+//! pages, and only below priority 10; they are freed as soon as the flusher has written them. In the first posting of 2010
+//! kswapd writes them at every priority. The synchronous pass waits
 //! for writeback, of its own writes and of others. In 2.6.37 a page that is kept for any reason but a write ends lumpy mode
 //! for its batch. Each page that is found referenced or is unmapped causes a TLB flush of its own on the other CPUs. Not
 //! modelled: page locks, except those of pages that are being read, and private data. Checked by tests here and by
 //! `tests/historic_reclaim.rs`.
 
-use super::{Blocks, DirtyFiles, SyncPass};
+use super::{Blocks, DirtyFiles};
 use crate::frame::{Flag, Pfn, ZONES};
 use crate::hw::IoClass;
 use crate::mm::vmscan::shrink_inactive::flags;
@@ -44,6 +45,8 @@ pub(super) struct Pass {
     /// Dirty pages that could be freed, and those of them that were refused.
     pub dirty: u64,
     pub refused: u64,
+    /// Those of them that tasks leave to the flusher.
+    pub left: u64,
     /// Pages that were being written already.
     pub writeback: u64,
     /// The page that it waits for, and why.
@@ -102,7 +105,7 @@ pub(super) fn write_flags(file: bool, lumpy: Lumpy) -> ReclaimFlags {
 
 impl Pass {
     pub(super) fn new(lumpy: Lumpy) -> Pass {
-        Pass { lumpy, dirty: 0, refused: 0, writeback: 0, awaited: None }
+        Pass { lumpy, dirty: 0, refused: 0, left: 0, writeback: 0, awaited: None }
     }
 
     /// Action for a page of the batch, or the wait that is needed first.
@@ -110,8 +113,8 @@ impl Pass {
         let writing = ctx.kernel.alloc.frames.has(page, Flag::Writeback);
         let action = self.judge(ctx, control, page);
         let writing = writing || ctx.kernel.alloc.frames.has(page, Flag::Writeback);
-        let one_fails_all = ctx.variant().sync_pass == SyncPass::Writeback;
-        if one_fails_all && (action == FolioAction::Activate || action == FolioAction::Keep && !writing) {
+        if ctx.variant().keep_ends_mode && (action == FolioAction::Activate || action == FolioAction::Keep && !writing)
+        {
             self.lumpy = Lumpy::Off;
         }
         action
@@ -163,7 +166,7 @@ impl Pass {
         }
         let variant = ctx.variant();
         let references = match variant.blocks {
-            Blocks::Lumpy if self.lumpy != Lumpy::Off => References::Reclaim,
+            blocks if blocks.is_lumpy() && self.lumpy != Lumpy::Off => References::Reclaim,
             _ => check(variant.references, young, referenced, file, file && at.exec(ctx.memory)),
         };
         match references {
@@ -189,9 +192,16 @@ impl Pass {
         if ctx.kernel.alloc.frames.has(page, Flag::Dirty) {
             self.dirty += 1;
             let troubled = control.is_kswapd() && control.priority < DEF_PRIORITY - 2;
-            if file && variant.dirty_files == DirtyFiles::Kswapd && !troubled {
-                ctx.leave_to_flusher(page);
-                return FolioAction::Keep;
+            match variant.dirty_files {
+                DirtyFiles::KswapdLowPriority if file && !troubled => {
+                    ctx.leave_to_flusher(page);
+                    return FolioAction::Keep;
+                }
+                DirtyFiles::Kswapd if file && !control.is_kswapd() => {
+                    self.left += 1;
+                    return FolioAction::Keep;
+                }
+                DirtyFiles::All | DirtyFiles::Kswapd | DirtyFiles::KswapdLowPriority => {}
             }
             if references == References::Clean || !may_enter_fs || !control.may_writepage {
                 return FolioAction::Keep;
@@ -246,11 +256,13 @@ impl TaskCtx<'_> {
         waits
     }
 
-    /// A device that is congested takes no writes of files or swap, but from kswapd, and late in 2010 for large blocks.
+    /// A device that is congested takes no writes of files or swap, but from kswapd, from a task that is itself writing
+    /// to it (`current->backing_dev_info`), and late in 2010 for large blocks.
     fn is_refused(&self, control: &Control, file: bool) -> bool {
         let large = self.variant().costly_writes && control.order > COSTLY_ORDER;
+        let own = file && control.gfp.contains("__GFP_WRITE");
         let on_disk = self.memory.is_on_disk(file);
-        self.memory.requests.is_congested(on_disk) && !control.is_kswapd() && !large
+        self.memory.requests.is_congested(on_disk) && !control.is_kswapd() && !large && !own
     }
 
     /// A dirty page of a file is to be freed when it has been written.

@@ -125,13 +125,13 @@ fn every_request_for_kswapd_is_an_event_and_one_wakes_it() {
 #[test]
 fn waits_take_their_time_or_none() {
     let ((), events) = on("2.6.36", |ctx| {
-        let (wait, until) = ctx.task_waits(50, DMA32).expect("it waits");
+        let (wait, until) = ctx.wait_between_tries(50, DMA32).expect("it waits");
         assert_eq!(until, 20_000_000 * PS_PER_NS);
         ctx.kernel.wait(0, until);
         ctx.end_wait(wait);
     });
     assert_eq!(events, [(Kind::WritebackCongestionWait, 20_000_000)]);
-    let (waits, events) = on("2.6.37", |ctx| (ctx.task_waits(50, DMA32).is_some(), ctx.congestion_wait(10).1));
+    let (waits, events) = on("2.6.37", |ctx| (ctx.wait_between_tries(50, DMA32).is_some(), ctx.congestion_wait(10).1));
     assert_eq!(waits, (false, 100_000_000 * PS_PER_NS));
     assert_eq!(events, [(Kind::WritebackWaitIffCongested, 0)]);
 }
@@ -318,7 +318,7 @@ fn conditional_waits_need_a_congested_device_and_in_2_6_37_a_congested_zone() {
             on(release, |ctx| {
                 queue(ctx, requests);
                 ctx.kernel.reclaim.zones[DMA32].congested = zone;
-                ctx.task_waits(50, DMA32).is_some()
+                ctx.wait_between_tries(50, DMA32).is_some()
             })
             .0
         })
@@ -326,6 +326,39 @@ fn conditional_waits_need_a_congested_device_and_in_2_6_37_a_congested_zone() {
     assert_eq!(waits("2.6.36-lowlumpy"), [true; 4]);
     assert_eq!(waits("2.6.36-waitcongest"), [false, true, false, true]);
     assert_eq!(waits("2.6.37"), [false, false, false, true]);
+    // Nothing is inactive, and nothing under writeback.
+    assert_eq!(waits("2.6.36-nocongest"), [true; 4]);
+}
+
+#[test]
+fn reclaim_waits_conditionally_from_the_last_patch_of_2010_on() {
+    let events = |release| {
+        let wait = |ctx: &mut TaskCtx<'_>| {
+            block(ctx, true, 4);
+            ctx.wait_in_reclaim(10, DMA32).inspect(|(wait, _)| ctx.end_wait(*wait)).is_some()
+        };
+        let (waits, events) = on(release, wait);
+        (waits, events.iter().map(|event| event.0).collect::<Vec<_>>())
+    };
+    let always = (true, vec![Kind::WritebackCongestionWait]);
+    assert_eq!(["2.6.36", "2.6.36-lowlumpy", "2.6.36-waitcongest"].map(events), [(); 3].map(|()| always.clone()));
+    let never = (false, vec![Kind::WritebackWaitIffCongested]);
+    assert_eq!(["2.6.37", "3.3", "2.6.36-nodirect"].map(events), [(); 3].map(|()| never.clone()));
+}
+
+#[test]
+fn a_batch_without_dirty_pages_marks_its_zone_in_2_6_37_only() {
+    let marks = |release| {
+        let marked = |ctx: &mut TaskCtx<'_>| {
+            block(ctx, true, 4);
+            let mut control = control(0, 12);
+            let mut batch = Batch::new(&control, DMA32, List::InactiveFile, 16);
+            while batch.step(ctx, &mut control) == Poll::On {}
+            ctx.kernel.reclaim.zones[DMA32].congested
+        };
+        on(release, marked).0
+    };
+    assert_eq!(["2.6.37", "3.3", "3.5"].map(marks), [true, false, false]);
 }
 
 #[test]

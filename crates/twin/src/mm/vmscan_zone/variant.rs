@@ -9,6 +9,8 @@ pub struct Variant {
     pub neighbours: Neighbours,
     /// The second pass over a batch that is reclaimed for a block.
     pub sync_pass: SyncPass,
+    /// A page that is kept for another reason than a write ends lumpy mode for the rest of its batch.
+    pub keep_ends_mode: bool,
     /// Reclaim for orders above 3 may write to congested devices.
     pub costly_writes: bool,
     /// How memory is reclaimed for a block.
@@ -23,6 +25,8 @@ pub struct Variant {
     pub kswapd_order_zero: bool,
     /// kswapd is woken, with an event, only while it sleeps (2.6.38 and later).
     pub wakes_sleepers: bool,
+    /// The kernel has compaction (`CONFIG_COMPACTION`).
+    pub compaction: bool,
     /// Tasks compact for every order above 0, not only for costly ones, and after a reclaim wait for pages.
     pub compacts_any_order: bool,
     /// Anonymous memory ages where there is no swap, and no longer where swap is full (2.6.36).
@@ -45,6 +49,7 @@ impl Variant {
         waits: Waits::Always,
         neighbours: Neighbours::PassOver,
         sync_pass: SyncPass::CongestionWait,
+        keep_ends_mode: false,
         costly_writes: false,
         blocks: Blocks::Lumpy,
         dirty_files: DirtyFiles::All,
@@ -52,6 +57,7 @@ impl Variant {
         balanced: Balanced::AllZones,
         kswapd_order_zero: false,
         wakes_sleepers: false,
+        compaction: true,
         compacts_any_order: false,
         ages_without_swap: true,
         saves_scans: true,
@@ -67,9 +73,13 @@ impl Variant {
 pub enum Waits {
     /// Always (`congestion_wait`): 2.6.36.
     Always,
-    /// Only while a device is congested (`wait_iff_congested`): late 2010.
+    /// Between two attempts to allocate only while a device is congested (`wait_iff_congested`): late 2010.
     IfDevice,
-    /// The zone has to be congested too: 2.6.37.
+    /// In reclaim too; also while half as many pages are under writeback as are inactive: first posting of 2010.
+    IfWriteback,
+    /// The zone has to be congested too, which batches without dirty pages make it as well: 2.6.37.
+    IfZoneOrClean,
+    /// The zone has to be congested too: 2.6.38 and later.
     IfZone,
 }
 
@@ -80,6 +90,8 @@ pub enum Neighbours {
     PassOver,
     /// It gives the block up: late 2010 to 3.3.
     GiveUp,
+    /// It gives the block up, and looks for neighbours in lumpy mode only: 3.4 without compaction.
+    GiveUpInMode,
     /// There is none where memory is reclaimed for compaction: 3.4.
     Left,
 }
@@ -91,20 +103,37 @@ pub enum SyncPass {
     CongestionWait,
     /// At once, if all that was kept is being written: late 2010 to 3.4.
     Writeback,
-    /// Never: 3.5.
+    /// Never: 3.5, and the first posting of 2010, whose second pass began with dirty pages only, which end lumpy mode.
     None,
 }
 
 /// How memory is reclaimed for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocks {
-    /// In lumpy mode, which takes pages of all lists and spares none that was used: 2010.
+    /// In lumpy mode, which takes pages of all lists and spares none that was used: 2010. A second pass waits for its own
+    /// writes, and a zone is shrunk until the whole reclaim has enough.
     Lumpy,
+    /// In lumpy mode, without these two: 2.6.38 to 3.4 without compaction.
+    LumpyByZone,
     /// So much that compaction can work, unless the last batch has kept a page or was of active ones, which ends the mode:
     /// 2.6.38 to 3.4.
     CompactionMode,
     /// So much that compaction can work: 3.5.
     Compaction,
+    /// Page by page: 3.5 without compaction.
+    Single,
+}
+
+impl Blocks {
+    /// Lumpy mode is one that takes pages of all lists.
+    pub(super) fn is_lumpy(self) -> bool {
+        matches!(self, Blocks::Lumpy | Blocks::LumpyByZone)
+    }
+
+    /// Pages are reclaimed for compaction.
+    pub(super) fn for_compaction(self) -> bool {
+        matches!(self, Blocks::CompactionMode | Blocks::Compaction)
+    }
 }
 
 /// Reclaimers that write dirty pages of files.
@@ -112,8 +141,10 @@ pub enum Blocks {
 pub enum DirtyFiles {
     /// Every reclaimer: 2010.
     All,
-    /// kswapd, below priority 10; others leave them to the flusher (3.2 and later).
+    /// kswapd. A batch with dirty pages has the flusher write: first posting of 2010.
     Kswapd,
+    /// kswapd, below priority 10; others leave them to the flusher (3.2 and later).
+    KswapdLowPriority,
 }
 
 /// When a node is balanced.
