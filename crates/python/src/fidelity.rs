@@ -2,6 +2,7 @@
 
 use crate::{error, wait};
 use mmtwin_validate::Error;
+use mmtwin_validate::fidelity::unseen::opening_of;
 use mmtwin_validate::fidelity::{Cell, Judge, Judged, cells, details, files, page};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -61,7 +62,9 @@ pub(crate) fn fidelity(
     let cells =
         judged.iter().map(|Judged { cell, .. }| (cell.name.clone(), cell.kernel.clone(), cell.mode.to_string()));
     let csv = files(&judged).into_iter().map(|csv| (csv.name.to_string(), csv.text()));
-    Ok(Fidelity { cells: cells.collect(), csv: csv.collect(), page: page(&judged, ""), details: details(&judged) })
+    let opening = opening_of(&directory.join("../../docs/fidelity/unseen.csv")).map_err(failed)?;
+    let page = page(&opening, &judged, "");
+    Ok(Fidelity { cells: cells.collect(), csv: csv.collect(), page, details: details(&judged) })
 }
 
 /// Judges cells on all CPUs, and gives them in their order.

@@ -27,7 +27,7 @@ impl Trace {
 fn nanoseconds(name: &str, seconds: Option<f64>) -> PyResult<Option<u64>> {
     match seconds {
         None => Ok(None),
-        Some(seconds) if seconds >= 0.0 && seconds < 1e10 => Ok(Some((seconds * 1e9) as u64)),
+        Some(seconds) if (0.0..1e10).contains(&seconds) => Ok(Some((seconds * 1e9) as u64)),
         Some(seconds) => Err(PyValueError::new_err(format!("{name}={seconds}: expected seconds from the start"))),
     }
 }

@@ -153,7 +153,8 @@ fn unmodelled_features_are_refused_by_name() {
     assert!(with(&format!("{region}huge = \"hugetlb\"\n")).contains("hugetlb"));
     let phase = "[[process]]\nname = \"p\"\n[[process.phase]]\n[[process.phase.action]]\n";
     assert!(
-        with(&format!("{phase}kind = \"sysctl\"\nname = \"vm.swappiness\"\nvalue = 1\n")).contains("vm.swappiness")
+        with(&format!("{phase}kind = \"sysctl\"\nname = \"vm.zone_reclaim_mode\"\nvalue = 1\n"))
+            .contains("vm.zone_reclaim_mode")
     );
     assert!(with(&format!("{phase}kind = \"sleep\"\ntime = \"999999 s\"\n")).contains("the longest is 10 days"));
     assert!(with(&format!("{phase}kind = \"read\"\nfile = \"vmallocinfo\"\ncount = 1\n")).contains("vmallocinfo"));

@@ -54,7 +54,6 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         pressure: Pressure::of(a, Some(cgroup.key)),
         fix: Some(format!("to try a larger limit: {}", cgroup.try_limit(limit.saturating_mul(2)))),
         next: (!timed).then(|| format!("mmtwin record -e 'vmscan:*' --cgroup {} -- COMMAND", cgroup.key)),
-        ..Finding::default()
     })
 }
 

@@ -12,6 +12,15 @@ use crate::Analysis;
 use crate::tasks::Context;
 use mmtwin_event::Kind;
 
+/// Less than this of the pressure on memory is left after reclaim: events and pressure of the same reclaim differ by as
+/// much, as it was measured (`tests/verdicts/README.md`).
+const LEFT: f64 = 0.1;
+/// More pages came back than were read, by this: they are in memory, on a compressed swap, and no disk was waited for.
+const MORE_THAN_READ: f64 = 1.1;
+/// Nanoseconds of pressure on I/O for each page that was read: with less, 40 GB/s, it is memory that they were read from,
+/// and their reading is no wait for I/O.
+const MIN_PER_PAGE: f64 = 100.0;
+
 /// Shares of the elapsed time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadBack {
@@ -33,15 +42,16 @@ impl ReadBack {
         let io = pressure.and_then(|pressure| pressure.io_some).or_else(system);
         ReadBack {
             waited: memory.map(|some| (some - in_reclaim(a, cgroup)).max(0.0)),
-            reading: io.zip(part_of_reads(a, pages)).map(|(some, part)| some * part),
+            reading: io.and_then(|some| reading(a, some, pages)),
             with_reclaim: !times_of_reclaim_are_known(a, cgroup),
         }
     }
 
     /// The time; `None` if neither pressure tells it.
     pub fn cost(&self, a: &Analysis, pressure: Option<&Pressure>) -> Option<Cost> {
-        // What is left after more reclaim than there was pressure is not known to be nothing.
-        let waited = self.waited.filter(|waited| *waited > 0.0 && !self.with_reclaim);
+        // Where hardly anything is left it is not known to be nothing.
+        let some = pressure.and_then(|pressure| pressure.memory_some).unwrap_or(0.0);
+        let waited = self.waited.filter(|waited| *waited > some * LEFT && !self.with_reclaim);
         let (share, measured) = match (waited, self.reading) {
             (Some(waited), Some(reading)) if waited > reading => (waited, Measured::MemoryPressure),
             (Some(waited), None) => (waited, Measured::MemoryPressure),
@@ -61,11 +71,14 @@ fn times_of_reclaim_are_known(a: &Analysis, cgroup: Option<&str>) -> bool {
     a.recorded.has(Kind::MmVmscanMemcgReclaimBegin) && direct && kswapd
 }
 
-/// Part of all that was read from disks that some pages have, 0 to 1. `None`: nothing was read, or it is not recorded.
-fn part_of_reads(a: &Analysis, pages: u64) -> Option<f64> {
+/// The part of the pressure on I/O that some pages have in all that was read. `None`: what was read is not recorded, or
+/// disks are not where they came from.
+fn reading(a: &Analysis, io_some: f64, pages: u64) -> Option<f64> {
     // The kernel counts what is read in KiB.
-    let read = a.counters.vmstat("pgpgin").filter(|kib| *kib > 0)? / 4;
-    Some((pages as f64 / read.max(1) as f64).min(1.0))
+    let read = a.counters.vmstat("pgpgin").filter(|kib| *kib >= 4)? as f64 / 4.0;
+    let part = pages as f64 / read;
+    let from_disks = part <= MORE_THAN_READ && io_some * elapsed(a)? as f64 >= read * MIN_PER_PAGE;
+    from_disks.then(|| io_some * part.min(1.0))
 }
 
 /// Share of the elapsed time that tasks were in direct and cgroup reclaim, which is in the pressure on memory too: those
@@ -120,10 +133,20 @@ mod tests {
         r.counters("psi", "", &[("memory_some_total", 0, 1_900_000)]);
         r.vmstat(&[("pgpgin", 0, 0), ("pgscan_kswapd", 0, 0), ("allocstall_normal", 0, 0)]);
         assert_eq!(cost(&r, None), None, "reclaim is not recorded, and may be all of it");
-        for (begin, left) in [(2, Some((900, Measured::MemoryPressure))), (4, None)] {
+        for (begin, ms, left) in [(2, 1_000, Some((900, Measured::MemoryPressure))), (4, 800, None), (6, 500, None)] {
             r.event(Kind::MmVmscanMemcgReclaimBegin, begin * SECOND, &[("order", 0)]);
-            r.event(Kind::MmVmscanMemcgReclaimEnd, (begin + 1) * SECOND, &[("nr_reclaimed", 32)]);
-            assert_eq!(cost(&r, None), left, "swap in memory, and in the end more reclaim than pressure");
+            r.event(Kind::MmVmscanMemcgReclaimEnd, begin * SECOND + ms * 1_000_000, &[("nr_reclaimed", 32)]);
+            assert_eq!(cost(&r, None), left, "swap in memory; hardly anything left; more reclaim than pressure");
+        }
+    }
+
+    #[test]
+    fn pages_that_no_disk_read_cost_no_time_of_disks() {
+        for (kib, us, expected) in [(3_900, 9_000, true), (3_000, 9_000, false), (3_900, 90, false)] {
+            let mut r = Recording::default();
+            r.vmstat(&[("pgpgin", 0, kib)]);
+            r.counters("psi", "", &[("io_some_total", 0, us)]);
+            assert_eq!(cost(&r, None).is_some(), expected, "{kib} KiB in {us} us");
         }
     }
 

@@ -37,18 +37,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let severity = grade(45, 80, part, MIN_PERCENT, EXTREME_PERCENT);
     let cost = refaults.read_back.cost(a, refaults.pressure.as_ref());
     let (detail, pressure) = (refaults.detail(), refaults.pressure);
-    Some(Finding {
-        key: "refault_thrash",
-        severity,
-        sentence,
-        detail,
-        table: "vmstat",
-        cost,
-        pressure,
-        fix,
-        next,
-        ..Finding::default()
-    })
+    Some(Finding { key: "refault_thrash", severity, sentence, detail, table: "vmstat", cost, pressure, fix, next })
 }
 
 /// True if tasks waited for most pages that came back: anonymous ones come in by major faults, of which read-ahead

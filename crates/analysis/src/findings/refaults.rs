@@ -196,7 +196,7 @@ impl<'a> Refaults<'a> {
             Some(far) => far && waited.is_none_or(|waited| waited < WAIT),
             None => like_stream && waited.map_or(activated.is_some(), |waited| waited < NO_WAIT),
         };
-        // Nor are many activated where hardly any page is on the active list, which is what the distance is compared with.
+        // Hardly any is activated either where the active list is nearly empty: the kernel compares distances with it.
         if !in_use && streaming && self.distance.is_none() && self.read_back.reading >= Some(WAIT) {
             return Cause::Unknown;
         }

@@ -38,14 +38,16 @@ pub fn run(arguments: Reproduce) -> Result<i32, Failure> {
         return Ok(0);
     }
     let mut tables = Vec::new();
-    match arguments.by_patch {
-        true if arguments.names.is_empty() => {}
-        true => {
-            for reproduction in &reproductions {
-                tables.extend(reproduction.changes_table());
-            }
+    for reproduction in &reproductions {
+        // Of all studies the quantities are too many to print unasked.
+        let details = !arguments.names.is_empty() || !arguments.printing.tables.is_empty();
+        match arguments.by_patch {
+            true => tables.extend(reproduction.changes_table(None).filter(|_| details)),
+            false => tables.extend(reproduction.tables()),
         }
-        false => reproductions.iter().for_each(|reproduction| tables.extend(reproduction.tables())),
+        if let Some(variant) = variant.as_ref().filter(|_| !arguments.by_patch) {
+            tables.extend(reproduction.changes_table(Some(&variant.patch())));
+        }
     }
     // Last, as it is the answer.
     tables.extend(by_patch(&reproductions));

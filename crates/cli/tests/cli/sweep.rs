@@ -214,7 +214,7 @@ fn ray_needs_the_package_and_says_so() {
         Run::of(command(all).env("PATH", scratch.path()).current_dir(scratch.path()).output().unwrap())
     };
     let none = run(&[]);
-    let said = "mmtwin: --engine ray needs the Python package: pip install 'mmtwin[ray]' (python3: ";
+    let said = "mmtwin: error: --engine ray needs the Python package: pip install 'mmtwin[ray]' (python3: ";
     assert!(none.status == 1 && none.err.starts_with(said), "{}", none.err);
     assert!(!scratch.path().join("o.parquet").exists());
     let jobs = run(&["-j", "2"]);

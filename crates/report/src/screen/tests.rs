@@ -93,7 +93,7 @@ fn what_is_missing_is_named_with_how_to_record_it() {
         let mut report = report(vec![]);
         report.input.arm = arm.into();
         report.input.filter = filter.map(String::from);
-        let screen = screen(analysis, &report, 100);
+        let screen = screen(analysis, &report, 120);
         screen.into_iter().find(|line| line.starts_with("not recorded")).unwrap_or_default()
     };
     let nothing = Analysis::default();

@@ -138,7 +138,7 @@ pub fn policy(process: &Process, region: usize) -> &Policy {
     process.regions[region].policy.as_ref().unwrap_or(&process.policy)
 }
 
-/// Index of a region, and those of its pages that a thread gives back: a range of its part, or of the whole of a shared
+/// Index of a region, and those of its pages that a thread frees: a range of its part, or of the whole of a shared
 /// region. `None`: there is no such region.
 pub fn discarded(process: &Process, thread: u32, region: &str, range: [Share; 2]) -> Option<(usize, Range<u64>)> {
     let index = process.regions.iter().position(|of| of.name == region)?;

@@ -1,7 +1,7 @@
 //! Checks beyond the types: ranges, names that must exist, variants that exclude each other.
 
-mod give_back;
 mod kernel;
+mod madvise;
 mod process;
 mod run;
 mod size;

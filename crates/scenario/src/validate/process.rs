@@ -1,6 +1,6 @@
 //! The workload: names that must exist on the machine and within the scenario, and phases that end.
 
-use super::{give_back, size};
+use super::{madvise, size};
 use crate::Scenario;
 use crate::check::Check;
 use crate::kernel::{CgroupVersion, Sysctl};
@@ -283,11 +283,11 @@ impl At<'_> {
             }
             ActionKind::Discard { region, how, .. } => {
                 let threads = action.threads.numbers(self.process.threads).len();
-                give_back::discard(self.scenario, self.process, (region, *how, threads), path, check);
+                madvise::discard(self.scenario, self.process, (region, *how, threads), path, check);
             }
-            ActionKind::CgroupLimit { cgroup, .. } => give_back::cgroup(self.scenario, cgroup, None, path, check),
+            ActionKind::CgroupLimit { cgroup, .. } => madvise::cgroup(self.scenario, cgroup, None, path, check),
             ActionKind::MemoryReclaim { cgroup, size } => {
-                give_back::cgroup(self.scenario, cgroup, Some(*size), path, check);
+                madvise::cgroup(self.scenario, cgroup, Some(*size), path, check);
             }
             _ => {}
         }

@@ -340,7 +340,8 @@ mod tests {
         assert_eq!(removed, Variant { costly_writes: false, ..of_3_4 });
         let (sync_pass, blocks) = (SyncPass::None, Blocks::Compaction);
         let isolate_modes = reclaim::IsolateModes::None;
-        assert_eq!(of_3_5, Variant { sync_pass, blocks, isolate_modes, ..removed });
+        let keep_ends_mode = false;
+        assert_eq!(of_3_5, Variant { sync_pass, keep_ends_mode, blocks, isolate_modes, ..removed });
     }
 
     #[test]

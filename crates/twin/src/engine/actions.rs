@@ -2,7 +2,7 @@
 //!
 //! Page loops, pages that are kept, attempts to allocate blocks ([`crate::engine::high_alloc`]), lookups of names,
 //! reads of statistics files, CPU hotplug, sysctls and sleep; the vmalloc stress test, which its threads run together,
-//! is in [`crate::engine::vmalloc_test`], memory that is given back in [`crate::engine::give_back`], limits of cgroups in
+//! is in [`crate::engine::vmalloc_test`], memory that is freed in [`crate::engine::madvise`], limits of cgroups in
 //! [`crate::engine::cgroup_write`].
 
 use super::RunError;
@@ -90,10 +90,10 @@ pub(super) fn named(kind: &ActionKind) -> (String, String) {
         ActionKind::Lookup { .. } => ("lookup", String::new()),
         ActionKind::Discard { how, .. } => {
             let name = if *how == Discard::Unmap { "munmap" } else { "madvise" };
-            (name, kind.given_back().unwrap_or_default())
+            (name, kind.subject().unwrap_or_default())
         }
-        ActionKind::CgroupLimit { .. } => ("cgroup-limit", kind.given_back().unwrap_or_default()),
-        ActionKind::MemoryReclaim { .. } => ("memory-reclaim", kind.given_back().unwrap_or_default()),
+        ActionKind::CgroupLimit { .. } => ("cgroup-limit", kind.subject().unwrap_or_default()),
+        ActionKind::MemoryReclaim { .. } => ("memory-reclaim", kind.subject().unwrap_or_default()),
         ActionKind::Sleep { time } => ("sleep", time.to_string()),
     };
     (name.into(), detail)
@@ -189,7 +189,7 @@ impl Engine<'_> {
         }
         match &action.kind {
             ActionKind::Discard { region, how, range, count, interval } => {
-                return self.give_back(thread, (region, *how, *range), (*count, *interval), working, until);
+                return self.madvise(thread, (region, *how, *range), (*count, *interval), working, until);
             }
             kind @ (ActionKind::CgroupLimit { .. } | ActionKind::MemoryReclaim { .. }) => {
                 return self.write_cgroup(thread, kind, working, until);

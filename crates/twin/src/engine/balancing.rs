@@ -137,7 +137,7 @@ impl Engine<'_> {
 
     /// The tick of all CPUs at the end of an epoch; threads whose scan is due scan.
     pub(super) fn numa_tick(&mut self, clock: Ps) {
-        let workload = self.workload_threads();
+        let workload = self.workload_threads;
         let Some(Balancing { numa, ticked, before, .. }) = &mut self.balancing else { return };
         let time = (clock - *ticked) as f64;
         if time <= 0.0 {
@@ -170,7 +170,7 @@ impl Engine<'_> {
     /// Ids of the living threads, and the text of `/proc/PID/sched` of each.
     pub(super) fn numa_tasks(&self, of: std::ops::Range<usize>) -> Vec<(i32, String)> {
         let Some(Balancing { numa, .. }) = &self.balancing else { return Vec::new() };
-        let living = numa.tasks.iter().take(self.workload_threads()).enumerate();
+        let living = numa.tasks.iter().take(self.workload_threads).enumerate();
         let living = living.filter(|(number, task)| task.alive && of.contains(number));
         let text = |(number, task): (usize, &crate::numa::Task)| {
             (task.pid, numa.sched_text(number, self.kernel.machine.node_of(task.cpu)))
@@ -200,7 +200,7 @@ pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError>
     engine.memory.mappings = build::mappings(scenario, &processes, &engine.memory.regions);
     let image = super::image::load(engine)?;
     let thread = |at: &super::process::Thread| (at.caller.task.pid, at.caller.task.tgid, at.process, at.pinned);
-    let threads: Vec<_> = engine.threads[..engine.workload_threads()].iter().map(thread).collect();
+    let threads: Vec<_> = engine.threads[..engine.workload_threads].iter().map(thread).collect();
     let mut numa = build::numa(scenario, &engine.memory.mappings, &threads);
     engine.kernel.stat.events.numa.on = true;
     for thread in engine.kernel_threads() {

@@ -21,7 +21,7 @@ impl Engine<'_> {
     ) -> Result<Step, Stop> {
         if working.write.is_none() {
             match self.begin_write(action) {
-                Some(write) => working.write = Some(write),
+                Some(write) => working.write = Some(Box::new(write)),
                 None => {
                     working.part.operations = 1;
                     return Ok(Step::Ended);

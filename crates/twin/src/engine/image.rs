@@ -11,7 +11,7 @@ use crate::page_alloc::{Caller, Policy};
 /// Makes the image of every process. Returns what each thread keeps touching, as units of mappings.
 pub(super) fn load(engine: &mut Engine<'_>) -> Result<Vec<Vec<(usize, Unit)>>, RunError> {
     let mut touched = vec![Vec::new(); engine.threads.len()];
-    let cpus: Vec<u32> = (0..engine.workload_threads()).map(|thread| engine.first_cpu(thread)).collect();
+    let cpus: Vec<u32> = (0..engine.workload_threads).map(|thread| engine.first_cpu(thread)).collect();
     // They take their places when they start.
     cpus.iter().for_each(|&cpu| engine.queues.leave(cpu));
     let heap = build::heap(&engine.scenario.machine);

@@ -59,11 +59,6 @@ impl Engine<'_> {
         of_nodes.chain(self.writeback_threads.iter().flat_map(|of| [of.flusher, of.end_io]))
     }
 
-    /// Threads of the workload; kernel threads follow them.
-    pub(crate) fn workload_threads(&self) -> usize {
-        self.threads.len() - self.kernel_threads().count()
-    }
-
     /// A node's memory is reclaimed or compacted: time advances in small steps.
     pub(super) fn reclaims(&self) -> bool {
         self.queues.node_threads_queued() > 0

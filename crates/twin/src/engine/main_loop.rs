@@ -107,6 +107,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) memory: AccessState,
     pub(crate) queues: RunQueues,
     pub(crate) threads: Vec<Thread>,
+    /// How many of them are the workload's; kernel threads follow.
+    pub(crate) workload_threads: usize,
     pub(crate) processes: Vec<Process>,
     pub(super) due: Timers<Due>,
     /// Times of timers that no CPU may run past: neither wakeups nor the ends of writes.
@@ -182,6 +184,7 @@ impl<'a> Engine<'a> {
             queues: RunQueues::new(&kernel.machine),
             host: scenario.machine.cpu.physical_cpus.and_then(|host| Host::new(host.get(), cpus)),
             memory,
+            workload_threads: threads.len(),
             threads,
             processes,
             due: Timers::default(),
@@ -215,7 +218,7 @@ impl<'a> Engine<'a> {
         engine.start_node_threads();
         engine.start_writeback();
         if let Some(rules) = build::fair_rules(&scenario.kernel, cpus) {
-            engine.queues.share_fairly(rules, engine.workload_threads()..engine.threads.len());
+            engine.queues.share_fairly(rules, engine.workload_threads..engine.threads.len());
         }
         engine.watch = Watch::new(cpus, engine.threads.len());
         engine.psi = psi::of(scenario, &engine.kernel, &engine.threads);

@@ -266,7 +266,7 @@ impl Engine<'_> {
                 node_reclaim.as_ref().and_then(NodeReclaim::throttle),
             ];
             let writes = match &this.activity {
-                Activity::Action(_, Some(working)) => working.write.as_ref().and_then(Write::throttle),
+                Activity::Action(_, Some(working)) => working.write.as_deref().and_then(Write::throttle),
                 _ => None,
             };
             asleep.into_iter().flatten().chain(writes).for_each(|throttle| self.kernel.reclaim.leave(throttle));

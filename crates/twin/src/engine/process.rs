@@ -99,10 +99,10 @@ pub(crate) struct Working {
     /// Start of the current or last attempt to allocate a block.
     pub attempt: Option<Ps>,
     pub trying: bool,
-    /// Page with which a call that gives memory back continues.
+    /// Page with which a call that frees memory continues.
     pub given: Option<u64>,
     /// Write to a file of a cgroup, and whether it kills a process.
-    pub write: Option<Write>,
+    pub write: Option<Box<Write>>,
     pub kills: bool,
     /// It is freeing.
     pub freeing: bool,

@@ -47,7 +47,7 @@ impl Engine<'_> {
     pub(super) fn move_thread(&mut self, thread: usize, to: u32) -> Result<(), RunError> {
         let from = self.cpu_of(thread);
         let (at, runs) = (self.kernel.clock(from), self.queues.holds(from, thread));
-        if thread < self.workload_threads() {
+        if thread < self.workload_threads {
             self.queues.replace(from, to);
         }
         self.set_cpu(thread, to, at / PS_PER_NS);

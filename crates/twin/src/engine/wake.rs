@@ -23,7 +23,7 @@ impl Engine<'_> {
             self.move_thread(thread, cpu)?;
         }
         let cpu = self.threads[thread].caller.cpu;
-        let first = reclaimed || thread >= self.workload_threads();
+        let first = reclaimed || thread >= self.workload_threads;
         let idle = match first {
             true => self.queues.enqueue_first(cpu, thread),
             false => self.queues.enqueue(cpu, thread),

@@ -4,8 +4,8 @@
 //! `MADV_FREE` gives up a page's place in swap, forgets that it was accessed or written, and moves it to the inactive file
 //! list. Reclaim frees it without writing it; one that was written since is anonymous memory again and active. Where
 //! accesses are drawn by rates, so are the writes since the call. Not modelled: the batch of pages on their way to the list
-//! (`lru_lazyfree` moves 15 or 31 at once), that a huge page of which only a part is given back is split: it stays as it
-//! is, and releases of 4.5 to 4.11, which leave the page among anonymous ones. Checked by `tests/give_back.rs`; beside a
+//! (`lru_lazyfree` moves 15 or 31 at once), that a huge page of which only a part is freed is split: it stays as it
+//! is, and releases of 4.5 to 4.11, which leave the page among anonymous ones. Checked by `tests/madvise.rs`; beside a
 //! guest with 6.12 (16,384 pages given up, 4,096 written again, then 32,768 pages of a file read in a cgroup of 96 MiB):
 //! `pglazyfreed` 12,288 and 12,288, `pgactivate` 4,096 and 4,096, pages taken from the file list 24,702 and 24,605.
 

@@ -46,7 +46,7 @@ mod tests {
     fn slots_are_powers_of_two() {
         let (mut one, mut other) = (Latencies::default(), Latencies::default());
         assert_eq!(one.result(), None);
-        [900, 5_000, 7_999].map(|time| one.note(time));
+        [900, 5_000, 7_999].into_iter().for_each(|time| one.note(time));
         other.note(1_000_000);
         one.add(&other);
         let expected = Latency { mean: (5 + 7 + 1000) as f64 / 4.0, slots: vec![(0, 1), (4, 2), (512, 1)] };

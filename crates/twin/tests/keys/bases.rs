@@ -83,7 +83,7 @@ pub fn text(name: &str) -> String {
         "normal" => reclaim_zones(release, &zoned("48 MiB", NORMAL)),
         "zone" => reclaim_zones(release, &zoned("80 MiB", ZONE)),
         "cgroup" => cgroups(release, &workloads::nested_cgroups()),
-        "giveback" => cgroups(release, workloads::GIVE_BACK),
+        "madvise" => cgroups(release, workloads::MADVISE),
         "limit" => cgroups(release, &workloads::one_cgroup()),
         "counters" => {
             let run = "sample = '50 ms'; events = ['vmscan:*']";

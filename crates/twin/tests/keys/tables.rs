@@ -157,7 +157,6 @@ kernel.reclaim.pageblocks | reclaim-6.1 | finished
 kernel.reclaim.pageblocks | reclaim-3.5 | finished | refused rest of a pageblock
 kernel.reclaim.congestion | reclaim-3.5 | congestion-wait
 kernel.reclaim.congestion | reclaim-2.6.36 | wait-iff-writeback
-kernel.reclaim.congestion | reclaim-2.6.36 | wait-iff-device
 kernel.reclaim.congestion | reclaim-6.1 | wait-iff-zone | refused throttled
 kernel.reclaim.dirty_pages | reclaim-3.5 | write
 kernel.reclaim.dirty_pages | reclaim-2.6.36; machine.disk.bandwidth=20 MB/s | kswapd
@@ -357,8 +356,8 @@ process.phase.access.lines | numa-6.1 | process.alone.phase.0.access.0.lines=4
 process.phase.access.sharing | numa-6.1 | process.group.phase.work.access.1.sharing=shared
 process.phase.access.count | huge-6.1 | process.huge.phase.0.access.1.count=2000
 process.phase.access.recycle | reclaim-6.1 | process.reader.phase.0.access.0.recycle=true
-process.phase.access.arrival | giveback-6.1 | process.heap.phase.0.access.0.arrival=20 us
-process.phase.access.arrivals | giveback-6.1; process.heap.phase.0.access.0.arrival=20 us | process.heap.phase.0.access.0.arrivals=poisson
+process.phase.access.arrival | madvise-6.1 | process.heap.phase.0.access.0.arrival=20 us
+process.phase.access.arrivals | madvise-6.1; process.heap.phase.0.access.0.arrival=20 us | process.heap.phase.0.access.0.arrivals=poisson
 process.phase.action.kind | counters-6.1 | process.fill.phase.0.action.0.kind=page-loop
 process.phase.action.threads | counters-6.1 | process.loops.phase.loop.action.0.threads=0-2
 process.phase.action.order | counters-6.1 | process.fill.phase.0.action.0.order=2
@@ -378,12 +377,12 @@ process.phase.action.gfp_retry_mayfail | reclaim-6.1 | process.blocks.phase.0.ac
 process.phase.action.cpus | counters-6.1 | process.admin.phase.0.action.1.cpus=6
 process.phase.action.name | counters-6.1 | process.admin.phase.0.action.2.name=vm.stat_interval
 process.phase.action.value | counters-6.1 | process.admin.phase.0.action.2.value=6000
-process.phase.action.region | giveback-6.1 | process.heap.phase.0.action.0.region=other
-process.phase.action.advice | giveback-6.1 | process.heap.phase.0.action.0.advice=free
-process.phase.action.from | giveback-6.1 | process.heap.phase.0.action.0.from=0.25
-process.phase.action.to | giveback-6.1 | process.heap.phase.0.action.0.to=0.5
-process.phase.action.limit | giveback-6.1 | process.heap.phase.1.action.0.limit=memory.high
-process.phase.action.size | giveback-6.1 | process.heap.phase.1.action.0.size=6 MiB
+process.phase.action.region | madvise-6.1 | process.heap.phase.0.action.0.region=other
+process.phase.action.advice | madvise-6.1 | process.heap.phase.0.action.0.advice=free
+process.phase.action.from | madvise-6.1 | process.heap.phase.0.action.0.from=0.25
+process.phase.action.to | madvise-6.1 | process.heap.phase.0.action.0.to=0.5
+process.phase.action.limit | madvise-6.1 | process.heap.phase.1.action.0.limit=memory.high
+process.phase.action.size | madvise-6.1 | process.heap.phase.1.action.0.size=6 MiB
 process.phase.action.time | counters-6.1 | process.admin.phase.0.action.0.time=10 ms
 run.duration | numa-6.1 | 1 s
 run.seed | numa-6.1 | 2

@@ -294,8 +294,8 @@ write = 1.0
 count = 3072
 "#;
 
-/// Memory that is given back, and a limit that changes.
-pub const GIVE_BACK: &str = r#"
+/// Memory that is freed, and a limit that changes.
+pub const MADVISE: &str = r#"
 [[cgroup]]
 name = "/box"
 memory.max = "40 MiB"

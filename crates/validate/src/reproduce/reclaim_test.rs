@@ -1,7 +1,7 @@
 //! Tests of reclaim as their reports told of them: a run with its trace events, of which the report's own tables are made.
 //!
-//! A process called "others" has the memory that others had, or is what ran before; it is no part of the test, and the
-//! window of counters and events begins when it has its memory and the first other process starts. All other processes are the test: its time goes from the start of the first to the end of the last, and
+//! A process called "others" has the memory that others had; it is no part of the test, and the counters' window begins
+//! when it has that. All other processes are the test: its time goes from the start of the first to the end of the last, and
 //! of its CPU time what programs think is the user's.
 
 use super::Found;
@@ -56,10 +56,8 @@ pub(super) fn run(scenario: &Scenario, report: &Report) -> Result<Found, String>
         progress: &mut |_| {},
     };
     let after_others = scenario.processes.iter().any(|process| process.name == OTHERS);
-    let test = scenario.processes.iter().filter(|process| process.name != OTHERS);
-    let begin = test.map(|process| process.start.0).min().unwrap_or(0);
     let mut count = Count::default();
-    let mut window = Window { analysis: &mut analysis, count: &mut count, after_others, begin };
+    let mut window = Window { analysis: &mut analysis, count: &mut count, after_others };
     let ran = mmtwin_twin::engine::run(scenario, options, &mut window).map_err(|error| error.to_string())?;
     if let Some(halted) = &ran.halted {
         // What is measured of a part of a test is no result.
@@ -130,12 +128,11 @@ pub(super) fn successes(found: &mut Found, last: &'static str) {
     }
 }
 
-/// Gives events and counters on from the begin of the test, in ns; at time 0 others have no memory yet.
+/// Gives all events on, and counters from when others have their memory; at time 0 nothing has run yet.
 struct Window<'a> {
     analysis: &'a mut Analysis,
     count: &'a mut Count,
     after_others: bool,
-    begin: u64,
 }
 
 impl Sink for Window<'_> {
@@ -149,16 +146,12 @@ impl Sink for Window<'_> {
         Order::Time
     }
     fn event(&mut self, event: &Event<'_>) {
-        if event.ts >= self.begin {
-            self.count.event(event);
-            self.analysis.event(event);
-        }
+        self.count.event(event);
+        self.analysis.event(event);
     }
     fn counters(&mut self, row: &CounterRow<'_>) {
-        if row.at >= self.begin {
-            self.count.counters(row);
-        }
-        if row.at >= self.begin && (row.at > 0 || !self.after_others) {
+        self.count.counters(row);
+        if row.at > 0 || !self.after_others {
             self.analysis.counters(row);
         }
     }

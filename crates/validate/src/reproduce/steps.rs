@@ -128,10 +128,10 @@ impl Reproduction {
         })
     }
 
-    /// Every judged quantity of every patch.
-    pub fn changes_table(&self) -> Option<Table> {
+    /// Every judged quantity of every patch, or of one.
+    pub fn changes_table(&self, patch: Option<&str>) -> Option<Table> {
         let mut rows = Vec::new();
-        for step in self.steps() {
+        for step in self.steps().iter().filter(|step| patch.is_none_or(|patch| step.patch == patch)) {
             for change in &step.changes {
                 let text = |moved: Option<String>| moved.map_or(Cell::Na(Na::NotRecorded), Cell::Text);
                 let noise = change.twin.and_then(|twin| twin.noise).map(super::change::short);

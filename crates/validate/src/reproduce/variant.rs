@@ -47,6 +47,11 @@ impl Variant {
         Ok(Variant { name, base: base.into(), path: given, keys })
     }
 
+    /// Name of its patch on the base.
+    pub fn patch(&self) -> String {
+        format!("{PREFIX}{}", self.name)
+    }
+
     /// True if a row is a run of a variant.
     pub(super) fn is_row(&self, key: &str) -> bool {
         key.starts_with(PREFIX)
@@ -73,7 +78,7 @@ impl Variant {
                 continue;
             };
             let key = format!("{PREFIX}{}", base.key);
-            let mut row = Row { key: key.clone(), label: self.label(&base.label), ..base.clone() };
+            let mut row = Row { key: key.clone(), label: self.label(&base.label, &test.label), ..base.clone() };
             row.set.retain(|set| !is_release(set) && !self.keys.iter().any(|key| set.starts_with(&format!("{key}="))));
             row.set.push(format!("kernel.release={:?}", self.path));
             row.unpublished.extend(row.values.keys().cloned());
@@ -91,23 +96,20 @@ impl Variant {
             let (file, base) = (self.path.clone(), self.base.clone());
             return Err(Error::NoBase { file, base, study: study.name, known });
         }
-        published.patches.push(Patch { name: format!("{PREFIX}{}", self.name), steps });
+        published.patches.push(Patch { name: self.patch(), steps });
         Ok(())
     }
 
     /// The label of a row, with the variant in place of the kernel.
-    fn label(&self, base: &str) -> String {
-        match base.rsplit_once(": ") {
-            Some((of, _)) => format!("{of}: {}", self.name),
-            None => self.name.clone(),
-        }
+    fn label(&self, base: &str, test: &str) -> String {
+        format!("{}: {}", base.rsplit_once(": ").map_or(test, |(of, _)| of), self.name)
     }
 }
 
 impl Reproduction {
     /// What must be said of a variant that nothing here exercises.
     pub fn unexercised(&self, variant: &Variant) -> Option<String> {
-        let name = format!("{PREFIX}{}", variant.name);
+        let name = variant.patch();
         let steps = self.steps();
         let mut of = steps.iter().filter(|step| step.patch == name).peekable();
         of.peek()?;

@@ -2,7 +2,7 @@
 
 use super::purges::Purges;
 use super::region::Mapped;
-use super::{cycle, give_back, lookup, module};
+use super::{cycle, lookup, madvise, module};
 use crate::{Error, clock};
 use mmtwin_event::results::ActionResult;
 use mmtwin_scenario::Machine;
@@ -131,8 +131,8 @@ pub fn perform(action: &ActionKind, doer: &Doer<'_>, deadline: u64) -> Result<Ac
             result.time = clock::now() - begin;
         }
         ActionKind::Discard { .. } | ActionKind::CgroupLimit { .. } | ActionKind::MemoryReclaim { .. } => {
-            result.detail = action.given_back().unwrap_or_default();
-            result = give_back::perform(action, doer, deadline, result)?;
+            result.detail = action.subject().unwrap_or_default();
+            result = madvise::perform(action, doer, deadline, result)?;
         }
         // Refused before anything starts.
         ActionKind::HighOrderAlloc { .. } => {}

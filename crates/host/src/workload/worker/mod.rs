@@ -7,8 +7,8 @@
 
 mod action;
 mod cycle;
-mod give_back;
 mod lookup;
+mod madvise;
 mod module;
 mod purges;
 mod region;

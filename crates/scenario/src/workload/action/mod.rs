@@ -160,8 +160,8 @@ pub enum ActionKind {
 }
 
 impl ActionKind {
-    /// What distinguishes an action that gives memory back from others of its kind, for results; `None`: another kind.
-    pub fn given_back(&self) -> Option<String> {
+    /// What distinguishes an action that frees memory from others of its kind, for results; `None`: another kind.
+    pub fn subject(&self) -> Option<String> {
         match self {
             ActionKind::Discard { region, how, range: [from, to], .. } => {
                 let part = match (from.get(), to.get()) {

@@ -108,7 +108,7 @@ pub(crate) struct ActionText {
     /// Value (sysctl).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<u64>,
-    /// Region of which pages are given back (madvise, munmap).
+    /// Region of which pages are freed (madvise, munmap).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     region: Option<String>,
     /// Advice (madvise): dontneed frees at once, free lets reclaim free what is not written before.

@@ -97,9 +97,11 @@ impl Reclaim {
             None => many,
             Some(full) => {
                 self.groups[full].events.failcnt += 1;
-                let full = (many > pages).then(|| self.over_limit(cgroup, pages)).unwrap_or(Some(full));
-                if let Some(full) = full {
-                    self.groups[full].events.failcnt += u64::from(many > pages);
+                if many == pages {
+                    return Err(full);
+                }
+                if let Some(full) = self.over_limit(cgroup, pages) {
+                    self.groups[full].events.failcnt += 1;
                     return Err(full);
                 }
                 pages

@@ -2,7 +2,7 @@
 //!
 //! A limit counts at once; the writer reclaims what is above it, and at `memory.max` kills when that does not help.
 //! `memory.reclaim` reclaims an amount or as much as it can. Not modelled: signals, arguments of `memory.reclaim`
-//! (`swappiness=`), that it wants a quarter of the rest at a time from 6.9 on. Checked by `tests/give_back.rs`; beside a
+//! (`swappiness=`), that it wants a quarter of the rest at a time from 6.9 on. Checked by `tests/madvise.rs`; beside a
 //! guest with 6.12 (16 of 96 MiB reclaimed, `memory.max` lowered to 48, then walks over 64): pages swapped out 20,571 and
 //! 20,533, heap left by the write 12,191 and 12,223 pages, time of the first write 241 and 266 ms, of the second 696 and 636.
 

@@ -53,7 +53,8 @@ impl Summary {
             cells: judged.iter().filter(|of| !of.ends.is_empty()).count(),
             runs: ends().count(),
             alike: ends().filter(|(kernel, twin)| kernel.is_like(twin)).count(),
-            rows: rows(&quantities),
+            // With the digits of the file, so that the page is the same of either.
+            rows: rows(&quantities).iter().filter_map(|row| Row::read(&row.line())).collect(),
         }
     }
 
@@ -159,7 +160,8 @@ const HOW: [&str; 2] = [
      idle guest counts, in percent of the kernel's. A quantity is judged if one side has 1000 of it (stalls 100; phases \
      0.1 s; throughput 100 accesses per second; makespan 1 s); where the kernel has less, the error is in percent of that. \
      Node counters and placement are judged on machines with several nodes, phases with a duration by their throughput, \
-     others by how long they took. *Seed to seed* is how far the kernel's own runs are from each other.",
+     others by how long they took. *Seed to seed* is how far the kernel's own runs are from each other. How busy the host \
+     is does not matter: guest time counts instructions, and a run repeated under another load was equal in every figure.",
     "`mmtwin fidelity run --seeds A..B` runs in the lab what is not stored, `mmtwin fidelity test` judges what is stored. Every \
      figure of the table is in [fidelity/unseen.csv](fidelity/unseen.csv). Not judged: latencies of accesses, curves over \
      time, counters of cgroups.",

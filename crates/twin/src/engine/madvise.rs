@@ -1,14 +1,14 @@
-//! Calls that give memory of a process back: `madvise_dontneed_free`, `do_vmi_munmap` with the `mmap` that follows (4.12 to
+//! Calls by which a process frees memory: `madvise_dontneed_free`, `do_vmi_munmap` with the `mmap` that follows (4.12 to
 //! 6.18).
 //!
 //! `MADV_DONTNEED` and `munmap` free anonymous memory with its places in swap and unmap pages of files, which stay in the
 //! page cache; `munmap` frees page tables of the lowest level that map nothing else. `MADV_FREE` is in
 //! [`crate::mm::lazyfree`]. A call is done in parts of 2 MiB, between which other CPUs continue, as they do in the kernel.
 //! Not modelled: the lock of the address space, for which faults of other threads wait; that a huge page of which only a
-//! part is given back is split (it stays); that tables are freed by `MADV_DONTNEED` too (6.14 and later); that the mapping
+//! part is freed is split (it stays); that tables are freed by `MADV_DONTNEED` too (6.14 and later); that the mapping
 //! is a new one for NUMA balancing; flushes of the TLBs. A page takes the time of an entry that the NUMA scanner changes
 //! (`machine.cost.scan_pte`), for `MADV_FREE` also that of a page of an LRU list, besides that of freeing it. Checked by
-//! `tests/give_back.rs`; beside a guest with 6.12 pages and faults after each call are equal, and 4,096 pages take
+//! `tests/madvise.rs`; beside a guest with 6.12 pages and faults after each call are equal, and 4,096 pages take
 //! `MADV_DONTNEED` 36 ms and 33, 8,192 `munmap` 71 and 65, 16,384 `MADV_FREE` 115 and 104.
 
 use super::RunError;
@@ -21,12 +21,12 @@ use mmtwin_scenario::program;
 use mmtwin_scenario::units::{Share, Time};
 use mmtwin_scenario::workload::{Advice, Discard};
 
-/// What is given back: a region by name, the call, and the part of the region.
+/// What is freed: a region by name, the call, and the part of the region.
 pub(super) type What<'s> = (&'s str, Discard, [Share; 2]);
 
 impl Engine<'_> {
     /// Continues with this many calls, at this interval, until a time.
-    pub(super) fn give_back(
+    pub(super) fn madvise(
         &mut self,
         thread: usize,
         (region, how, range): What<'_>,

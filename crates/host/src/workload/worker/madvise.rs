@@ -1,4 +1,4 @@
-//! Memory that is given back: system calls on pages of a region, limits of a cgroup, reclaim of one.
+//! Memory that is freed: system calls on pages of a region, limits of a cgroup, reclaim of one.
 
 use super::action::Doer;
 use super::region;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_a_region_are_given_back() {
+    fn pages_of_a_region_are_freed() {
         let scenario = scenario();
         let (process, machine, directory) = (&scenario.processes[0], &scenario.machine, Path::new("."));
         let regions = [map(&process.regions[0], None, machine).unwrap()];

@@ -1,4 +1,4 @@
-//! Actions that give memory back: calls on a region, limits of a cgroup, reclaim of one.
+//! Actions that free memory: calls on a region, limits of a cgroup, reclaim of one.
 
 use crate::Scenario;
 use crate::check::Check;
@@ -26,14 +26,14 @@ pub(super) fn discard(
     };
     let private = region.sharing == Sharing::Private || process.threads == 1;
     check.require(private || threads == 1, &format!("{path}.threads"), || {
-        format!("pages of \"{name}\", which all threads share, are given back by one thread, such as \"0\"")
+        format!("pages of \"{name}\", which all threads share, are freed by one thread, such as \"0\"")
     });
     check.require(region.huge != Huge::Hugetlb, &format!("{path}.region"), || {
-        "reserved huge pages are not given back".into()
+        "reserved huge pages are not freed by a call".into()
     });
     if let Discard::Advice(advice) = how {
         let path = format!("{path}.advice");
-        check.require(!region.locked, &path, || format!("\"{name}\" is locked, which the kernel does not give back"));
+        check.require(!region.locked, &path, || format!("\"{name}\" is locked, which the kernel does not free"));
         let free = advice == Advice::Free;
         check.require(!free || region.kind == RegionKind::Anon, &path, || {
             "the kernel takes \"free\" for anonymous memory only".into()
@@ -99,7 +99,7 @@ mod tests {
     fn calls_that_it_refuses() {
         for (release, action, why) in [
             ("6.1", "kind = \"munmap\"\nregion = \"none\"", "has no region \"none\""),
-            ("6.1", "kind = \"munmap\"\nregion = \"heap\"", "are given back by one thread"),
+            ("6.1", "kind = \"munmap\"\nregion = \"heap\"", "are freed by one thread"),
             ("6.1", "kind = \"munmap\"\nregion = \"own\"\nadvice = \"free\"", "\"munmap\" has no such key"),
             ("6.1", "kind = \"munmap\"\nregion = \"own\"\nfrom = 0.5\nto = 0.5", "end behind their beginning"),
             ("6.1", "kind = \"madvise\"\nregion = \"own\"\nadvice = \"dontneed\"", "is locked"),

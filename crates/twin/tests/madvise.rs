@@ -1,4 +1,4 @@
-//! Memory that is given back while the workload runs: `madvise`, `munmap`, limits of cgroups, `memory.reclaim`.
+//! Memory that is freed while the workload runs: `madvise`, `munmap`, limits of cgroups, `memory.reclaim`.
 
 use crate::common::scenario::{Finished, count, ran, ran_explicitly};
 use mmtwin_event::results::Ending;
