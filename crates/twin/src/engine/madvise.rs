@@ -45,8 +45,8 @@ impl Engine<'_> {
                 return Ok(Step::Ended);
             }
             let clock = self.kernel.clock(caller.cpu);
-            let begin = match working.given {
-                Some(given) => given,
+            let begin = match working.next_page {
+                Some(page) => page,
                 None => {
                     let due = working.attempt.map(|last| last + interval.0 * PS_PER_NS);
                     if let Some(due) = due.filter(|due| *due > clock) {
@@ -57,9 +57,9 @@ impl Engine<'_> {
                 }
             };
             let end = ((begin / HUGE_PAGES + 1) * HUGE_PAGES).min(pages.end);
-            self.give_part_back(thread, of, how, begin..end).map_err(RunError::from)?;
-            working.given = (end < pages.end).then_some(end);
-            if working.given.is_none() {
+            self.free_part(thread, of, how, begin..end).map_err(RunError::from)?;
+            working.next_page = (end < pages.end).then_some(end);
+            if working.next_page.is_none() {
                 if how == Discard::Unmap && of.1 == 0 {
                     let tables = &mut self.memory.regions[of.0].tables;
                     tables.free_within(&mut self.kernel, &caller, pages.clone()).map_err(RunError::from)?;
@@ -70,7 +70,7 @@ impl Engine<'_> {
         Ok(Step::On)
     }
 
-    fn give_part_back(
+    fn free_part(
         &mut self,
         thread: usize,
         of: (usize, usize),

@@ -100,7 +100,7 @@ pub(crate) struct Working {
     pub attempt: Option<Ps>,
     pub trying: bool,
     /// Page with which a call that frees memory continues.
-    pub given: Option<u64>,
+    pub next_page: Option<u64>,
     /// Write to a file of a cgroup, and whether it kills a process.
     pub write: Option<Box<Write>>,
     pub kills: bool,
