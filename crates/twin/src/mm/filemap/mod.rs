@@ -19,7 +19,6 @@ use crate::page_alloc::{AllocationFailure, Caller, Request};
 use crate::time::{PS_PER_NS, Ps};
 use crate::vmstat::NodeItem;
 use rustc_hash::FxHashMap;
-use std::collections::hash_map::Entry::Occupied;
 
 /// A single page of a file that a reader waits for. Unlike read-ahead, its allocation may use file systems (`__GFP_FS`).
 const PAGE: Request = Request { gfp: "GFP_HIGHUSER_MOVABLE", ..Request::USER };
@@ -372,13 +371,9 @@ impl AccessState {
 /// When the read of a page ends; `None` if it has ended, which is then forgotten: pages that nobody waits for would stay
 /// in the list for ever.
 fn read_ends(reading: &mut FxHashMap<Pfn, Ps>, pfn: Pfn, now: Ps) -> Option<Ps> {
-    if reading.is_empty() {
-        return None;
-    }
-    let Occupied(page) = reading.entry(pfn) else { return None };
-    let done = *page.get();
+    let done = *reading.get(&pfn)?;
     if done <= now {
-        page.remove();
+        reading.remove(&pfn);
     }
     (done > now).then_some(done)
 }
