@@ -9,6 +9,7 @@ pub mod calls;
 pub mod compaction;
 pub mod congestion;
 pub mod counters;
+pub mod delays;
 pub mod durations;
 pub mod explain;
 pub mod filemap;

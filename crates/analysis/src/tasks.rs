@@ -177,7 +177,7 @@ struct Thread {
 
 /// The daemons that reclaim and compact in the background; khugepaged does so to allocate a huge page that nobody waits
 /// for.
-pub(crate) fn is_kernel_daemon(task: &Task) -> bool {
+pub fn is_kernel_daemon(task: &Task) -> bool {
     task.kswapd || task.comm().starts_with(b"kcompactd") || task.comm() == b"khugepaged"
 }
 

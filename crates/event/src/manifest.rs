@@ -52,7 +52,7 @@ pub struct Manifest {
 pub struct State {
     /// When it was read.
     pub at: u64,
-    /// By process and thread of the scenario: the CPU on which it was last. Empty without NUMA balancing.
+    /// By process and thread of the scenario: the CPU on which it was last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<Vec<u32>>,
     /// Texts of the kernel's files, by path. One that is not there is omitted.

@@ -130,6 +130,11 @@ pub(crate) fn nodes(path: &Path) -> Vec<Node> {
     nodes
 }
 
+/// CPUs that are on, as `0-3,8`.
+pub(crate) fn online() -> String {
+    fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default()
+}
+
 /// `0-3,8` as numbers. Lists longer than any machine are cut.
 pub(crate) fn cpu_list(text: &str) -> Vec<u32> {
     let mut cpus = Vec::new();

@@ -1,7 +1,11 @@
 //! Many recordings: which there are, what is kept of each, and an index of all as a table.
 //!
 //! One recording is analysed at a time by each caller of [`summary`], and then only its [`Summary`] is kept, so memory
-//! does not grow with the recordings.
+//! does not grow with the recordings. What another process or machine read is sent as [`to_bytes`].
+
+mod wire;
+
+pub use wire::{Read, from_bytes, to_bytes};
 
 use crate::{Error, Filter, Options, Trace};
 use arrow_array::builder::{Float64Builder, StringBuilder, UInt8Builder, UInt64Builder};
@@ -60,7 +64,20 @@ fn is_named_as_trace(path: &Path) -> bool {
 /// # Errors
 /// As [`Trace::open`] and [`Trace::read`].
 pub fn summary(path: &Path, options: &Options, filter: &Filter) -> Result<Summary, Error> {
-    let analysed = Trace::open_with(path, options.clone())?.only(filter.clone()).analyse(&mut |_| {})?;
+    summary_with(path, options, filter, &mut |_| {})
+}
+
+/// The same; `progress` is called with the number of events so far.
+///
+/// # Errors
+/// As [`summary`].
+pub fn summary_with(
+    path: &Path,
+    options: &Options,
+    filter: &Filter,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Summary, Error> {
+    let analysed = Trace::open_with(path, options.clone())?.only(filter.clone()).analyse(progress)?;
     Ok(Summary::of(&analysed.report(), elapsed(&analysed.analysis)))
 }
 
@@ -79,7 +96,11 @@ pub fn write_index(fleet: &Fleet, out: impl Write + Send) -> Result<(), ParquetE
     Ok(())
 }
 
-fn index(fleet: &Fleet) -> Result<RecordBatch, ParquetError> {
+/// The rows of [`write_index`].
+///
+/// # Errors
+/// None that is known: that of a table whose columns differ in length.
+pub fn index(fleet: &Fleet) -> Result<RecordBatch, ParquetError> {
     let none: [Option<&Found>; 1] = [None];
     let rows: Vec<(&Summary, Option<&Found>)> = fleet
         .recordings

@@ -62,7 +62,7 @@ pub(crate) fn fidelity(
     let cells =
         judged.iter().map(|Judged { cell, .. }| (cell.name.clone(), cell.kernel.clone(), cell.mode.to_string()));
     let csv = files(&judged).into_iter().map(|csv| (csv.name.to_string(), csv.text()));
-    let opening = opening_of(&directory.join("../../docs/fidelity/unseen.csv")).map_err(failed)?;
+    let opening = opening_of(&directory.join("../../docs/fidelity")).map_err(failed)?;
     let page = page(&opening, &judged, "");
     Ok(Fidelity { cells: cells.collect(), csv: csv.collect(), page, details: details(&judged) })
 }

@@ -2,9 +2,8 @@
 
 use crate::error::{self, Fault};
 use crate::scenario::Scenario;
-use crate::table::{Table, capsule};
+use crate::table::{Table, capsule_of};
 use crate::{VERSION, wait};
-use arrow_array::RecordBatchIterator;
 use mmtwin::report::format::Style;
 use mmtwin::report::sweep as rows;
 use mmtwin::sweep::{self, Base, Options, Plan, Planned, Ran, Request};
@@ -317,8 +316,7 @@ impl Sweep {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
         let rows = sweep::batch(&self.sweep).map_err(|error| error::SweepError::new_err(error.to_string()))?;
-        let schema = rows.schema();
-        capsule(py, Box::new(RecordBatchIterator::new([Ok(rows)], schema)))
+        capsule_of(py, rows)
     }
 
     /// The table that `mmtwin sweep` prints. `all`: all cases, and all quantities that changed.

@@ -104,6 +104,12 @@ pub(crate) fn capsule<'py>(
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
 }
 
+/// The same of one record batch.
+pub(crate) fn capsule_of<'py>(py: Python<'py>, rows: RecordBatch) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = rows.schema();
+    capsule(py, Box::new(RecordBatchIterator::new([Ok(rows)], schema)))
+}
+
 /// A value as a Python object.
 fn value<'py>(py: Python<'py>, array: &dyn Array, row: usize) -> PyResult<Bound<'py, PyAny>> {
     if array.is_null(row) {

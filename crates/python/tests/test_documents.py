@@ -38,6 +38,8 @@ def blocks():
 @pytest.mark.parametrize("code", list(blocks()))
 def test_blocks(code, tmp_path):
     shutil.copy(ROOT / "tests/data/host-6.18.dat", tmp_path / "trace.dat")
+    (tmp_path / "recordings").mkdir()
+    shutil.copy(ROOT / "tests/verdicts/host-cp.tar.zst", tmp_path / "recordings")
     shutil.copy(ROOT / "scenarios/guide/container-limit.toml", tmp_path / "s.toml")
     # Runs of a second are enough to see that it works.
     text = (tmp_path / "s.toml").read_text()

@@ -35,6 +35,7 @@ pub const TOPICS: &[Topic] = &[
             "latency-node",
             "latency-other",
             "process",
+            "delays",
             "kswapd",
             "throttle",
             "slab",
@@ -45,7 +46,11 @@ pub const TOPICS: &[Topic] = &[
         about: "cgroups with limit, usage, waits and kills, their counters, reclaim at their limits",
         tables: &["cgroups", "cgroup", "latency-cgroup*"],
     },
-    Topic { name: "psi", about: "pressure stall information", tables: &["pressure"] },
+    Topic {
+        name: "psi",
+        about: "pressure stall information, delay accounting of tasks",
+        tables: &["pressure", "delays"],
+    },
     Topic {
         name: "numa",
         about: "NUMA balancing, placement, allocation by node",

@@ -204,7 +204,7 @@ fn a_full_node_takes_nothing_and_scanning_slows_down() {
 
 #[test]
 fn nodes_without_memory_or_cpus() {
-    let machine = "[machine]\nname = \"m\"\ndistance = [[10, 20, 40], [20, 10, 40], [40, 40, 10]]\n[[machine.node]]\n\
+    let machine = "[machine]\nname = \"m\"\ndistance = [[10, 20, 40], [20, 10, 20], [40, 20, 10]]\n[[machine.node]]\n\
         cpus = \"0-1\"\nmemory = \"512 MiB\"\n[[machine.node]]\ncpus = \"\"\nmemory = \"512 MiB\"\n[[machine.node]]\n\
         cpus = \"2-3\"\nmemory = \"0 B\"\n";
     let text = format!(

@@ -107,3 +107,32 @@ fn a_file_is_mapped_until_its_last_process_ends() {
     }
     assert!(vmstat(&run, "numa_pages_migrated") >= 4000, "{}", vmstat(&run, "numa_pages_migrated"));
 }
+
+#[test]
+fn calls_on_shared_memory_map_nothing() {
+    let of = |write: &str| {
+        let text = config(&reader("a", "shmem", "syscall", "0 s", "0", 1).replace("think", &format!("{write}think")));
+        ran(&text)
+    };
+    let pages = |run: &Finished| run.results.phases[0].placement[0].nodes.iter().sum::<u64>();
+    let (read, written) = (of(""), of("write = 1.0\n"));
+    assert_eq!((faults(&read, "a"), pages(&read)), (0, 0));
+    assert_eq!((faults(&written, "a"), pages(&written)), (0, 0));
+    // A read of what was never written allocates nothing.
+    let allocated = |run: &Finished| vmstat(run, "pgalloc_dma32") + vmstat(run, "pgalloc_normal");
+    let more = allocated(&written) - allocated(&read);
+    assert!((4096..4400).contains(&more), "{more}");
+}
+
+#[test]
+fn shared_memory_is_marked_accessed_when_it_is_unmapped() {
+    let keeper = "[[process]]\nname = \"keeper\"\ncpus = \"6\"\n[[process.region]]\nname = \"data\"\nkind = \"shmem\"\n\
+                  file = \"data\"\nsize = \"16 MiB\"\n[[process.phase]]\nduration = \"6 s\"\n[[process.phase.action]]\n\
+                  kind = \"sleep\"\ntime = \"5 s\"\n";
+    let one = [reader("a", "shmem", "mmap", "0 s", "0", 1), keeper.into()].concat();
+    let both = [reader("b", "shmem", "mmap", "2 s", "4", 1), one.clone()].concat();
+    let activated = |text: &str| vmstat(&ran(&config(text)), "pgactivate");
+    let (first, second) = (activated(&one), activated(&both));
+    // The first to exit makes the pages referenced, the second active.
+    assert!(second - first >= 4000, "{first} {second}");
+}

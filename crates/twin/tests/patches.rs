@@ -17,6 +17,8 @@ struct Decisions {
     sync_writes: u64,
     /// Pages of anonymous memory and of files written by reclaim.
     writes: [u64; 2],
+    /// Pages of files written by tasks.
+    task_file_writes: u64,
     /// Pages that tasks scanned and reclaimed.
     direct: (u64, u64),
 }
@@ -31,6 +33,7 @@ fn decisions(run: &Finished) -> Decisions {
         sync_batches: of.sync_batches,
         sync_writes: of.sync_writes,
         writes: of.writes,
+        task_file_writes: of.task_file_writes,
         direct: run.shrunk[1],
     }
 }
@@ -69,7 +72,9 @@ fn of(release: &str, kernel: &str, disks: [&str; 2]) -> Decisions {
 fn lowlumpy_takes_fewer_neighbours() {
     let [before, after] = ["2.6.36", "2.6.36-lowlumpy"].map(|release| of(release, "", FAST));
     assert!(before.lumpy > 0 && after.lumpy > 0, "{before:?} {after:?}");
-    assert!(before.neighbours > after.neighbours && after.neighbours > 0, "{before:?} {after:?}");
+    // With each isolation: how many there are depends on the rest of the run.
+    let fewer = before.neighbours * after.lumpy > after.neighbours * before.lumpy;
+    assert!(fewer && after.neighbours > 0, "{before:?} {after:?}");
 }
 
 /// Requests that insist (`__GFP_REPEAT`), as those of hugetlbfs do, are tried again while too little was freed.
@@ -100,7 +105,8 @@ fn the_first_posting_waits_for_writeback_and_its_tasks_write_no_files() {
     let conditional = "[kernel.reclaim]\ncongestion = \"wait-iff-writeback\"\n";
     let (low, direct) = (of("2.6.36-lowlumpy", conditional, FAST), of("2.6.36-nodirect", "", FAST));
     assert!(low.sync_batches > 0 && direct.sync_batches == 0, "{low:?} {direct:?}");
-    assert!(direct.writes[1] < low.writes[1], "{low:?} {direct:?}");
+    assert!(low.task_file_writes > 0 && direct.task_file_writes == 0, "{low:?} {direct:?}");
+    assert!(direct.writes[1] > 0, "kswapd writes them: {direct:?}");
 }
 
 /// With compaction what is left of lumpy reclaim in 3.4 is that requests for large blocks may write to a congested device.

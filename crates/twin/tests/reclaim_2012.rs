@@ -121,7 +121,8 @@ fn without_neighbours_and_blocks_kswapd_scans_and_writes_far_less() {
     let runs = KERNELS.map(|release| blocks(release, ""));
     for (run, release) in runs.iter().zip(KERNELS) {
         agrees(run, release);
-        assert!(count(run, "compact_stall") > 100 && count(run, "compact_pages_moved") > 10_000);
+        let compacted = ["compact_stall", "compact_pages_moved"].map(|name| count(run, name));
+        assert!(compacted[0] > 50 && compacted[1] > 10_000, "{release}: {compacted:?}");
         assert!(count(run, "nr_vmscan_immediate_reclaim") > 0);
         assert_eq!(run.blocks.neighbours[0] > 0, release == "3.3", "{release}");
     }

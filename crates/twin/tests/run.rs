@@ -291,3 +291,46 @@ fn a_cpu_that_stops_takes_no_place_from_threads_that_have_not_begun() {
     assert_eq!((action.threads, action.operations), (2, 2000));
     assert!(duration <= action.time / 2 + 1000, "{duration} {}", action.time);
 }
+
+#[test]
+fn an_idle_cpu_pulls_a_thread_that_waits() {
+    let process = |name: &str, count: u64| {
+        format!(
+            "[[process]]\nname = \"{name}\"\n{}[[process.phase]]\n{}count = {count}\n",
+            "[[process.region]]\nname = \"heap\"\nsize = \"1 MiB\"\n",
+            "[[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\nthink = \"1 ms\"\n"
+        )
+    };
+    let text = format!(
+        "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"\n[kernel]\n\
+         release = \"6.1\"\n{}{}{}",
+        process("first", 2000),
+        process("short", 500),
+        process("last", 2000)
+    );
+    let run = ran(&text);
+    let end = run.results.phases.iter().map(|phase| phase.end).max().expect("phases");
+    // 4.5 s of work on two CPUs; with both long ones on one of them it would take 4 s.
+    assert!(end < 3_000_000_000, "{end}");
+}
+
+#[test]
+fn a_process_that_exits_frees_its_memory_in_parts() {
+    let process = "[[process]]\nname = \"p\"\n[[process.region]]\nname = \"heap\"\nsize = \"96 MiB\"\n\
+                   [[process.phase]]\n[[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\n\
+                   write = \"100 %\"\ncount = 24576\n";
+    let until = |run: &str| {
+        ran(&format!(
+            "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"128 MiB\"\n\
+             [kernel]\nrelease = \"6.1\"\nthp = \"never\"\n{process}{run}"
+        ))
+    };
+    let whole = until("");
+    let phase = whole.results.phases[0].end;
+    let middle = (phase + whole.end) / 2;
+    let part = until(&format!("[run]\nduration = \"{middle} ns\"\n"));
+    let left = [&whole, &part].map(|run| run.counter("vmstat", "", "nr_anon_pages"));
+    assert_eq!(left[0], 0);
+    assert!((6000..18_000).contains(&left[1]), "{left:?}");
+    assert_eq!((part.results.phases[0].end, &part.results.ending), (phase, &Ending::Completed));
+}

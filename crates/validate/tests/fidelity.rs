@@ -88,7 +88,7 @@ fn the_figures_are_those_of_today() {
     }
     assert_eq!(compared, 8);
     if everything() {
-        let opening = opening_of(&root().join("docs/fidelity/unseen.csv")).unwrap_or_else(|error| panic!("{error}"));
+        let opening = opening_of(&root().join("docs/fidelity")).unwrap_or_else(|error| panic!("{error}"));
         same("fidelity.md", &stored("fidelity.md"), &page(&opening, &judged, &sentence));
     }
     // NUMA balancing and reclaim take longest in the lab, and mode smp the more the busier the host is.
@@ -110,9 +110,12 @@ fn the_figures_of_generated_scenarios_are_those_of_today() {
     let of_set = |set: unseen::Set| {
         let cells = unseen::stored(&directory, set).unwrap_or_else(|error| panic!("{error}"));
         let judged: Vec<unseen::Judged> = cells.iter().map(judge).collect();
-        unseen::Summary::new(set, ("", ""), &judged)
+        let families = unseen::families(&directory, set).unwrap_or_else(|error| panic!("{error}"));
+        let choice = |family: &Vec<unseen::Cell>| unseen::Choice::of(family).unwrap_or_else(|error| panic!("{error}"));
+        let choices: Vec<unseen::Choice> = families.iter().map(choice).collect();
+        unseen::Summary::new(set, ("", ""), &judged, (!choices.is_empty()).then(|| unseen::Chosen::new(&choices)))
     };
-    let today = unseen::text(&unseen::Set::ALL.map(of_set));
+    let today = unseen::Set::ALL.map(of_set);
     // Set, commit and date come first; the commit is that of the twin that was judged.
     let without_commit = |text: &str| -> Vec<String> {
         text.lines()
@@ -120,12 +123,10 @@ fn the_figures_of_generated_scenarios_are_those_of_today() {
             .map(|cells| cells.map(|(_, cell)| cell).collect::<Vec<_>>().join(","))
             .collect()
     };
-    let stored = std::fs::read_to_string(root().join("docs/fidelity/unseen.csv")).expect("the table of the page");
-    assert_eq!(
-        without_commit(&stored),
-        without_commit(&today),
-        "`make fidelity` writes docs/fidelity/unseen.csv again"
-    );
+    let stored = |name: &str| std::fs::read_to_string(root().join("docs/fidelity").join(name)).expect("a file");
+    let again = "`make fidelity` writes it again";
+    assert_eq!(without_commit(&stored(unseen::ROWS)), without_commit(&unseen::text(&today)), "{again}");
+    assert_eq!(stored(unseen::CHOICES), unseen::choices(&today), "{again}");
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub fn run(input: &[u8]) -> Seen {
 }
 
 /// Names of saved files, one of which an input begins with.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "vmstat",
     "zoneinfo",
     "meminfo",
@@ -86,6 +86,7 @@ const NAMES: [&str; 10] = [
     "lru",
     "shrinkers",
     "pagesets",
+    "iomem",
     "memory.stat",
 ];
 
@@ -126,6 +127,7 @@ pub fn run_text(input: &[u8]) -> Seen {
         "pagetypeinfo" => format!("{:?}", counters::free_blocks(&text, &mut problems)),
         "lru" => format!("{:?}", counters::lru(&text, &mut problems)),
         "shrinkers" => format!("{:?}", counters::shrinkers(&text, &mut problems)),
+        "iomem" => format!("{:?}", counters::iomem(&text, &mut problems)),
         "pagesets" => format!("{:?}", counters::pagesets(&text, &mut problems)),
         "memory.stat" => {
             let mut row = Row::new("/a");

@@ -143,7 +143,7 @@ fn passes_through(a: &Analysis, scanned: u64, freed: u64, hit: Option<Cgroup>) -
 /// True if tasks waited for memory outside of reclaim too.
 fn waited_beside(a: &Analysis, hit: Option<Cgroup>) -> bool {
     let pressure = Pressure::of(a, hit.map(|hit| hit.key));
-    ReadBack::of(a, pressure.as_ref(), 0).waited >= Some(NO_WAIT)
+    ReadBack::of(a, None, pressure.as_ref(), 0).waited >= Some(NO_WAIT)
 }
 
 #[cfg(test)]

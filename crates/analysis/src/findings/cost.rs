@@ -2,7 +2,8 @@
 
 use super::words::{percent, time};
 use crate::counters::Counters;
-use crate::tasks::{Task, is_kernel_daemon};
+use crate::delays::Delays;
+use crate::tasks::{Context, Task, is_kernel_daemon};
 use crate::{Analysis, reclaim::Process};
 use mmtwin_event::container::Containers;
 use std::collections::BTreeMap;
@@ -28,6 +29,19 @@ pub struct Cost {
     pub containers: Arc<Containers>,
     /// What tells the time.
     pub measured: Measured,
+    /// The same waits by the kernel's delay accounting; `None`: not recorded.
+    pub accounted: Option<Accounted>,
+}
+
+/// What the kernel's delay accounting says of the tasks of a cost, where it has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accounted {
+    /// Nanoseconds by the kernel.
+    pub kernel: u64,
+    /// Nanoseconds of the same tasks by events.
+    pub events: u64,
+    /// Nanoseconds of tasks that it does not have, by events.
+    pub others: u64,
 }
 
 /// What a time waited is measured by.
@@ -40,6 +54,8 @@ pub enum Measured {
     MemoryPressure,
     /// Pressure on I/O, some, likewise.
     IoPressure,
+    /// The kernel's delay accounting, summed over tasks.
+    DelayAccounting,
 }
 
 impl Measured {
@@ -49,6 +65,7 @@ impl Measured {
             Measured::Events => "events",
             Measured::MemoryPressure => "memory_pressure",
             Measured::IoPressure => "io_pressure",
+            Measured::DelayAccounting => "delay_accounting",
         }
     }
 }
@@ -82,12 +99,18 @@ impl Cost {
     /// Waits of those who reclaimed, as `waited` tells for each. Nobody waits for the daemons of the kernel.
     pub fn of_reclaimers(a: &Analysis, waited: impl Fn(&Task, &Process) -> u64) -> Cost {
         let tasks = a.reclaimers().filter(|(task, _)| !is_kernel_daemon(task));
-        let all = tasks.map(|(task, process)| (task, waited(task, process))).filter(|(_, waited)| *waited > 0);
-        Cost::by_tasks(a, all.map(|(task, waited)| ((task.name(), a.tasks.cgroup(task).map(str::to_string)), waited)))
+        let all: Vec<_> = tasks
+            .map(|(task, process)| (task, process, waited(task, process)))
+            .filter(|(_, _, waited)| *waited > 0)
+            .collect();
+        let accounted = accounted(a, &all);
+        let named =
+            |(task, _, waited): (&Task, _, _)| ((task.name(), a.tasks.cgroup(task).map(str::to_string)), waited);
+        Cost { accounted, ..Cost::by_tasks(a, all.into_iter().map(named)) }
     }
 
     /// Waits by name and cgroup.
-    fn by_tasks(a: &Analysis, waits: impl IntoIterator<Item = ((String, Option<String>), u64)>) -> Cost {
+    pub(super) fn by_tasks(a: &Analysis, waits: impl IntoIterator<Item = ((String, Option<String>), u64)>) -> Cost {
         let mut by: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
         for (who, waited) in waits {
             let sum = by.entry(who).or_default();
@@ -146,7 +169,8 @@ impl Cost {
             }
         }
         match self.measured {
-            Measured::Events => {}
+            Measured::Events => words += &self.accounted.map_or(String::new(), Accounted::words),
+            Measured::DelayAccounting => words += " by delay accounting",
             Measured::MemoryPressure => words += " by PSI of memory",
             Measured::IoPressure => words += " by PSI of I/O",
         }
@@ -155,6 +179,45 @@ impl Cost {
             who => format!("{words}: {who}"),
         }
     }
+}
+
+impl Accounted {
+    /// `; 4.0 s by delay accounting`, and of how much of the time it is not known.
+    fn words(self) -> String {
+        match self.others {
+            0 => format!("; {} by delay accounting", time(self.kernel as f64)),
+            others => {
+                let [kernel, events, others] = [self.kernel, self.events, others].map(|ns| time(ns as f64));
+                format!("; {kernel} by delay accounting of tasks with {events}, n/a of {others}")
+            }
+        }
+    }
+}
+
+/// What the kernel says that reclaimers waited. Its sums have all reclaim of a task, so what events say of reclaim that is
+/// not in a cost is taken off. `None` without a task that it has.
+fn accounted(a: &Analysis, all: &[(&Task, &Process, u64)]) -> Option<Accounted> {
+    let mut by_pid: BTreeMap<i32, (u64, u64)> = BTreeMap::new();
+    for (task, process, waited) in all {
+        let (of_cost, in_all) = by_pid.entry(task.pid).or_default();
+        *of_cost = of_cost.saturating_add(*waited);
+        let reclaim = [Context::Direct, Context::Memcg].map(|context| process.waited(context));
+        *in_all = in_all.saturating_add(reclaim[0].saturating_add(reclaim[1]));
+    }
+    let mut sums = Accounted::default();
+    let mut found = false;
+    for (pid, (of_cost, in_all)) in by_pid {
+        match Delays::of(a, pid).and_then(|delays| delays.freepages) {
+            Some(freepages) => {
+                found = true;
+                let besides = in_all.saturating_sub(of_cost);
+                sums.kernel = sums.kernel.saturating_add(freepages.saturating_sub(besides));
+                sums.events = sums.events.saturating_add(of_cost);
+            }
+            None => sums.others = sums.others.saturating_add(of_cost),
+        }
+    }
+    found.then_some(sums)
 }
 
 /// Pressure stall information beside a finding, as shares of the elapsed time from 0 to 1.

@@ -11,7 +11,7 @@ mod direct_reclaim;
 mod dirty_throttling;
 mod efficiency;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod high_order;
 mod invariants;
 mod kswapd_awake;
@@ -43,7 +43,7 @@ pub(crate) mod words;
 mod writeback;
 
 pub use cgroup::Cgroup;
-pub use cost::{Cost, Measured, Pressure, Waiter, elapsed};
+pub use cost::{Accounted, Cost, Measured, Pressure, Waiter, elapsed};
 
 use crate::Analysis;
 use rank::Rank;

@@ -58,7 +58,7 @@ pub fn rank(finding: &mut Finding, rank: Rank) {
 /// on I/O takes its place.
 fn waited(finding: &Finding, rank: Rank) -> Option<f64> {
     let known = finding.cost.as_ref().and_then(|cost| Some((cost.share()?, cost.measured)));
-    let of_tasks = known.is_some_and(|(_, measured)| measured == Measured::Events);
+    let of_tasks = known.is_some_and(|(_, measured)| matches!(measured, Measured::Events | Measured::DelayAccounting));
     let pressure = finding.pressure.as_ref().filter(|pressure| !of_tasks || !pressure.of.is_empty());
     let memory = pressure.and_then(|pressure| pressure.memory_some);
     let io = pressure.and_then(|pressure| pressure.io_some).filter(|_| rank == Rank::CostAndIo && known.is_none());

@@ -35,7 +35,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         format!("mmtwin record -e 'vmscan:*' -e 'filemap:*'{cgroup} -- COMMAND tells how long pages were away")
     });
     let severity = grade(45, 80, part, MIN_PERCENT, EXTREME_PERCENT);
-    let cost = refaults.read_back.cost(a, refaults.pressure.as_ref());
+    let cost = refaults.read_back.cost(a, refaults.cgroup.map(|cgroup| cgroup.key), refaults.pressure.as_ref());
     let (detail, pressure) = (refaults.detail(), refaults.pressure);
     Some(Finding { key: "refault_thrash", severity, sentence, detail, table: "vmstat", cost, pressure, fix, next })
 }

@@ -165,7 +165,7 @@ impl<'a> Refaults<'a> {
             late: late(&refaulted, 5),
             latest: late(&refaulted, 10),
             latest_evictions: late(&evicted, 10),
-            read_back: ReadBack::of(a, pressure.as_ref(), total),
+            read_back: ReadBack::of(a, cgroup.map(|cgroup| cgroup.key), pressure.as_ref(), total),
             one_by_one: faults.zip(read).is_some_and(|(faults, read)| faults.saturating_mul(2) >= read.max(1)),
             pressure,
         };

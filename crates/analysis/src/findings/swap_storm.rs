@@ -28,7 +28,8 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     // Whose memory it is, where nothing else reclaims.
     let cgroup = at_its_limit(a).filter(|_| reclaims_for_cgroups_only(a));
     let pressure = Pressure::of(a, cgroup.map(|cgroup| cgroup.key));
-    let cost = ReadBack::of(a, pressure.as_ref(), into).cost(a, pressure.as_ref());
+    let whose = cgroup.map(|cgroup| cgroup.key);
+    let cost = ReadBack::of(a, whose, pressure.as_ref(), into).cost(a, whose, pressure.as_ref());
     let waited = cost.as_ref().and_then(|cost| cost.share()) >= Some(WAIT);
     let min = if waited { MIN_PAGES_WAITED } else { MIN_PAGES };
     if less < min || (less as f64) < more as f64 * MIN_BALANCE {

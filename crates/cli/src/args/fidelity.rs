@@ -74,11 +74,15 @@ What is stored is in runs/development and runs/test of the directory.
 
 Examples:
   mmtwin fidelity run --seeds 1..8
-  mmtwin fidelity run --seeds 1000..1099 --jobs 2")]
+  mmtwin fidelity run --seeds 1000..1099 --jobs 2
+  mmtwin fidelity run --seeds 1000..1009 --families")]
 pub struct FidelityRun {
     /// Seeds of scenarios: 1..8 or 1,3,7
     #[arg(long, value_name = "SEEDS", value_parser = parse_seeds)]
     pub seeds: Seeds,
+    /// Instead of the scenarios, each with a tunable at several values, on one kernel
+    #[arg(long)]
+    pub families: bool,
     /// Guests at the same time; each keeps a CPU busy
     #[arg(short = 'j', long, value_name = "N", default_value = "2")]
     pub jobs: NonZeroUsize,

@@ -37,6 +37,10 @@ pub struct Record {
     /// Record the kernel's stack where tasks begin to reclaim, to compact or to wait: `report REC stacks` shows them
     #[arg(short = 'g', long)]
     pub stacks: bool,
+    /// Switch the kernel's delay accounting (kernel.task_delayacct) on while recording: what tasks that start meanwhile
+    /// wait. Where it is on, it is recorded without this
+    #[arg(long, conflicts_with = "flight")]
+    pub delays: bool,
     /// Compress the events of the recording: zstd, or zstd:LEVEL with a level from 1 (default) to 22
     #[arg(long, value_name = "zstd[:LEVEL]", value_parser = parse_compression)]
     pub compress: Option<i32>,

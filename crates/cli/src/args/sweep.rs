@@ -23,7 +23,8 @@ Examples:
   mmtwin sweep s.toml --set kernel.sysctl.vm.swappiness=10,60,100 --seeds 1..5 -o s.parquet
   mmtwin sweep s.toml --cases cases.csv -j 4 -o cases.parquet
   mmtwin sweep s.toml --cases cases.csv --engine ray --address 10.0.0.1:6379 -o cases.parquet
-  mmtwin sweep report limits.parquet --curve memory.max")]
+  mmtwin sweep report limits.parquet --curve memory.max
+  mmtwin sweep report limits.parquet --html limits.html")]
 pub struct Sweep {
     /// What to do instead of running
     #[command(subcommand)]
@@ -93,6 +94,12 @@ pub struct SweepReport {
     /// Parquet file of a sweep, of any version
     #[arg(value_name = "OUT")]
     pub input: PathBuf,
+    /// Instead of printing, write one HTML file: a chart for each --curve, or for each key with several values, and the table
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Replace an existing file of --html
+    #[arg(short, long, requires = "html")]
+    pub force: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub showing: Showing,

@@ -62,7 +62,7 @@ fn judge_cells(arguments: &FidelityCells) -> Result<i32, Failure> {
         true => (None, String::new()),
         false => summary(&changes, &arguments.directory).map(|(csv, sentence)| (Some(csv), sentence))?,
     };
-    let mut text = page(&opening_of(&unseen::csv())?, &judged, &sentence);
+    let mut text = page(&opening_of(FILES.as_ref())?, &judged, &sentence);
     if !arguments.write_docs {
         if !arguments.scenarios.is_empty() {
             text.push_str(&details(&judged));

@@ -32,6 +32,7 @@ pub fn run(arguments: Record) -> Result<i32, Failure> {
         max_size: arguments.max_size,
         max_time: arguments.max_time,
         stacks: arguments.stacks,
+        delays: arguments.delays,
         compress: arguments.compress,
         force: arguments.force,
         arguments: arguments.arguments,

@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::args::SweepRun;
 use crate::signals::Signals;
+use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
 /// The interpreter that has the package: that of the active environment.
@@ -18,7 +19,9 @@ pub fn run(arguments: &SweepRun) -> Result<(), Failure> {
     check()?;
     // The driver has the signal too, and writes what is finished before it ends.
     let signals = Signals::take()?;
-    let status = command(arguments).stdin(Stdio::null()).status()?;
+    // Ray itself prints on standard output, of nodes that die for one; there is to be the table alone.
+    let messages = std::io::stderr().as_fd().try_clone_to_owned()?;
+    let status = command(arguments).stdin(Stdio::null()).stdout(messages).status()?;
     signals.check()?;
     match status.success() {
         true => Ok(()),

@@ -10,7 +10,7 @@ use mmtwin_scenario::Scenario;
 use mmtwin_trace::output::FileOutput;
 use mmtwin_validate::fidelity::generate::scenario;
 use mmtwin_validate::fidelity::unseen::search::{largest, of_development, smallest};
-use mmtwin_validate::fidelity::unseen::{self, Cell, Judged, Set, Summary};
+use mmtwin_validate::fidelity::unseen::{self, Cell, Choice, Chosen, Judged, Set, Summary};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,11 @@ pub fn generate(arguments: &FidelityGenerate) -> Result<i32, Failure> {
 
 /// Runs scenarios in the lab.
 pub fn run(arguments: &FidelityRun) -> Result<i32, Failure> {
-    let cells = unseen::cells(&arguments.directory, &arguments.seeds.0)?;
+    let (directory, seeds) = (&arguments.directory, &arguments.seeds.0);
+    let cells = match arguments.families {
+        true => seeds.iter().map(|&seed| unseen::family(directory, seed)).collect::<Result<Vec<_>, _>>()?.concat(),
+        false => unseen::cells(directory, seeds)?,
+    };
     // Seed by seed, so that what is stored is said early.
     for of_seed in cells.chunk_by(|a, b| a.seed == b.seed) {
         let kept = unseen::refresh(of_seed, arguments.jobs.into(), &guests, &say)?;
@@ -64,7 +68,10 @@ pub fn test(arguments: &FidelityTest) -> Result<i32, Failure> {
         if arguments.details {
             text = unseen::details(&judged);
         }
-        summaries.push(Summary::new(set, (&commit, &date), &judged));
+        let families = unseen::families(&arguments.directory, set)?;
+        let choices = parallel::each(&families, |family| Ok(Choice::of(family)?))?;
+        let chosen = (!choices.is_empty()).then(|| Chosen::new(&choices));
+        summaries.push(Summary::new(set, (&commit, &date), &judged, chosen));
     }
     if summaries.is_empty() {
         let what = if arguments.details { "the development set" } else { "generated scenarios" };
@@ -78,7 +85,9 @@ pub fn test(arguments: &FidelityTest) -> Result<i32, Failure> {
     let page = unseen::reopened(&page, &summaries)
         .ok_or_else(|| Failure::Error(format!("{PAGE} has no named examples: mmtwin fidelity --write-docs")))?;
     std::fs::create_dir_all(FILES)?;
-    FileOutput::open(&csv(), true, 0o666)?.write(unseen::text(&summaries).as_bytes())?;
+    let folder = Path::new(FILES);
+    FileOutput::open(&folder.join(unseen::ROWS), true, 0o666)?.write(unseen::text(&summaries).as_bytes())?;
+    FileOutput::open(&folder.join(unseen::CHOICES), true, 0o666)?.write(unseen::choices(&summaries).as_bytes())?;
     FileOutput::open(PAGE.as_ref(), true, 0o666)?.write(page.as_bytes())?;
     Ok(0)
 }
@@ -111,11 +120,6 @@ pub fn search(arguments: &FidelitySearch) -> Result<i32, Failure> {
 fn nothing_stored(directory: &Path, what: &str) -> Failure {
     let directory = directory.display();
     Failure::Error(format!("{directory}: no runs of {what} are stored: mmtwin fidelity run --seeds 1..8"))
-}
-
-/// The file behind the start of the page.
-pub fn csv() -> PathBuf {
-    Path::new(FILES).join("unseen.csv")
 }
 
 /// The commit of the repository and its date, as git says them.

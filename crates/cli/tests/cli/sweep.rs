@@ -82,6 +82,15 @@ fn a_table_a_curve_and_the_same_bytes_on_any_number_of_threads() {
     assert!(rest.err.contains("4 of 8 runs were there"), "{}", rest.err);
     assert!(at("a.parquet") == at("c.parquet"), "the bytes depend on what was there");
     transcript("sweep-report", scratch.path(), &["report", "a.parquet", "--curve", "overview.major_faults"]);
+    transcript("sweep-html", scratch.path(), &["report", "a.parquet", "--html", "a.html"]);
+    let page = String::from_utf8(at("a.html")).unwrap();
+    // A line with four points and their values, and the table below.
+    assert_eq!((page.matches("<polyline").count(), page.matches("<circle").count()), (1, 4), "{page}");
+    assert!(page.contains("<title>12 MiB: ") && page.contains("<h2>Cases by memory.max"), "{page}");
+    transcript("sweep-html-again", scratch.path(), &["report", "a.parquet", "--html", "a.html"]);
+    let other = ["report", "a.parquet", "--html", "a.html", "-f", "--curve", "overview.major_faults"];
+    assert_eq!(sweep(scratch.path(), &other).status, 0);
+    assert_ne!(String::from_utf8(at("a.html")).unwrap(), page);
     // Others than those that are wanted.
     transcript("sweep-other-runs", scratch.path(), &one);
     transcript("sweep-other-keys", scratch.path(), &["s.toml", "--set", LIMITS, "-o", "a.parquet"]);
@@ -101,6 +110,11 @@ fn every_fault_is_said_before_the_first_run() {
     transcript("sweep-bad-cases", scratch.path(), &["s.toml", "--cases", "cases.csv", "-o", "o.parquet"]);
     let unknown = ["s.toml", "--set", "kernel.sysctl.vm.swappines=10,20", "-o", "o.parquet"];
     transcript("sweep-unknown-key", scratch.path(), &unknown);
+    for curve in ["memory.min", "overview.major_fault"] {
+        let run = sweep(scratch.path(), &["s.toml", "--set", LIMITS, "-o", "o.parquet", "--curve", curve]);
+        assert!(run.err.contains(&format!("--curve: no key or quantity '{curve}'")), "{}", run.err);
+        assert_eq!((run.status, run.text()), (2, ""));
+    }
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 2, "nothing was written");
 }
 

@@ -14,17 +14,20 @@
 //! | `psi` | empty | `memory_some_total`, `io_full_avg10` |
 //! | `numa_maps` | `PROCESS/REGION` of a scenario | `N0`, `N1`, ...: pages of the region on a node, from `/proc/PID/numa_maps` |
 //! | `sched` | thread id | NUMA lines of `/proc/PID/sched`: `numa_scan_seq`, `current_node`, `node0_task_private`, ... |
+//! | `delays` | thread id | `blkio_ns`, `swapin_ns`, `freepages_ns`, `thrashing_ns`, `compact_ns`, `wpcopy_ns`, `read_bytes`: taskstats, since the begin |
 //! | `cgroup` | `/web` | file name, and key if it has keys: `memory.current`, `memory.stat.pgscan`, `memory.failcnt` |
 //!
 //! Validated on files of kernels 6.1 and 6.18; older layouts of zoneinfo after the kernel's documentation.
 
 mod free_blocks;
+mod iomem;
 mod lru;
 mod pagesets;
 mod shrinkers;
 mod zoneinfo;
 
 pub use free_blocks::{FreeBlocks, free_blocks};
+pub use iomem::{Iomem, iomem};
 pub use lru::{Backing, Batch, Lru, Lruvec, Run, lru};
 pub use pagesets::{Pageset, pagesets};
 pub use shrinkers::{Shrinker, shrinkers};

@@ -5,7 +5,8 @@
 //! starts and after it ends. `session` is the recording itself, whatever is recorded; `tracing` sets up an own
 //! instance, `buffers` takes pages, `drain` writes them, `descriptors` sees to open files, `tasks` finds the names of the
 //! tasks in them, `command` runs the command and takes signals, `cgroups` finds those that matter, `numbered` chooses a
-//! name where the user did not, `addresses` says which symbols are needed, `stacks` asks for the kernel's stacks.
+//! name where the user did not, `addresses` says which symbols are needed, `stacks` asks for the kernel's stacks, `delays`
+//! and `taskstats` take the kernel's delay accounting.
 //!
 //! The recording gets its name when the command has started: whatever fails before leaves nothing, and what was to be
 //! replaced as it was. What fails later ends the recording; tracing is released at once, and the command is waited for.
@@ -14,12 +15,15 @@ pub(crate) mod addresses;
 pub(crate) mod buffers;
 pub(crate) mod cgroups;
 mod command;
+mod delays;
 pub(crate) mod descriptors;
 mod drain;
 pub(crate) mod numbered;
+mod samples;
 mod session;
 pub mod stacks;
 pub(crate) mod tasks;
+mod taskstats;
 pub(crate) mod tracing;
 
 use crate::cgroup::{self, Mount};
@@ -27,7 +31,8 @@ use crate::sample::Sampler;
 use crate::{Error, clock, containers, tracefs};
 pub use command::Signals;
 pub use command::ignored;
-pub(crate) use session::{Samples, Session, Ways, described};
+pub(crate) use samples::Samples;
+pub(crate) use session::{Session, Ways, described};
 pub use tracing::buffer_size;
 pub(crate) use tracing::plan;
 
@@ -65,6 +70,8 @@ pub struct Options {
     pub max_time: Option<Duration>,
     /// Record the kernel's stack with the events of [`stacks::EVENTS`].
     pub stacks: bool,
+    /// Switch the kernel's delay accounting on while it records. It is recorded without this where it is on.
+    pub delays: bool,
     /// Compress the pages of events, with this level of zstd.
     pub compress: Option<i32>,
     /// Replace an existing recording.
@@ -168,6 +175,7 @@ pub fn record(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Outcome, E
         found.iter_mut().for_each(|found| found.command(std::process::id()));
     }
     session.find_cgroups(found);
+    session.account_delays(options.delays)?;
     session.begin()?;
     if let Some(bytes) = options.max_size {
         session.limit_size(bytes)?;

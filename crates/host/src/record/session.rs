@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::cgroups::{Cgroups, Found};
+use super::delays::{self, DelayAccounting};
 use super::descriptors;
 use super::drain::Drain;
 use super::tasks::Tasks;
@@ -32,6 +33,10 @@ const LEAST_ROOM: u64 = 64 << 10;
 /// Names of containers that a recording of limited size has room for.
 const CONTAINERS: usize = 16;
 
+/// Tasks whose delay accounting a recording of limited size has room for, and bytes of both rows of one.
+const DELAYED: usize = 32;
+const DELAY_BYTES: u64 = 512;
+
 /// How events are recorded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ways {
@@ -56,6 +61,8 @@ pub(crate) struct Session {
     containers: Names,
     /// Finds cgroups that are sampled unasked.
     finder: Option<Cgroups>,
+    /// The kernel's delay accounting, where it is on.
+    delays: Option<DelayAccounting>,
     /// Buffers are emptied now and then, not only when they have to be.
     ticks: bool,
     tick: Duration,
@@ -121,6 +128,7 @@ impl Session {
             tasks,
             containers: Names::new(),
             finder: None,
+            delays: None,
             ticks,
             tick,
             next_tick,
@@ -165,6 +173,27 @@ impl Session {
     /// From now on cgroups that matter are sampled too.
     pub fn find_cgroups(&mut self, finder: Option<Cgroups>) {
         self.finder = finder;
+    }
+
+    /// From now on tasks' delay accounting is recorded too, where the kernel has it on; `wanted`: it is switched on.
+    ///
+    /// # Errors
+    /// If it is wanted, and cannot be had.
+    pub fn account_delays(&mut self, wanted: bool) -> Result<(), Error> {
+        self.delays = DelayAccounting::begin(wanted, evidence::online().trim())?;
+        Ok(())
+    }
+
+    /// Writes what tasks waited by the kernel's delay accounting.
+    fn write_delays(&mut self) -> Result<(), Error> {
+        let Some(delays) = self.delays.take() else { return Ok(()) };
+        let most = if self.max_size == u64::MAX { usize::MAX } else { DELAYED };
+        let finished = delays.finish(most);
+        self.notes.extend(finished.notes);
+        self.writer.counters(delays::SOURCE, self.begun, &finished.first)?;
+        self.writer.counters(delays::SOURCE, self.sampled, &finished.last)?;
+        let unknown = finished.names.into_iter().filter(|line| !self.tasks.knows(line.pid)).collect();
+        self.name_tasks(unknown)
     }
 
     /// The command runs as this process.
@@ -218,7 +247,8 @@ impl Session {
     /// Bytes that the end takes: the last sample, the ends of the streams of counters, symbols, and `end.json`.
     fn last_bytes(&self) -> u64 {
         let addresses = self.drain.as_ref().map_or(0, Drain::address_count) as u64;
-        2 * self.largest_sample + 4096 + addresses * SYMBOL_BYTES + self.end_bytes()
+        let delays = if self.delays.is_some() { DELAYED as u64 * DELAY_BYTES } else { 0 };
+        2 * self.largest_sample + delays + 4096 + addresses * SYMBOL_BYTES + self.end_bytes()
     }
 
     /// Bytes of `end.json`, generously.
@@ -316,6 +346,7 @@ impl Session {
         let now = clock::now();
         let lines = self.tasks.look_up(now);
         self.name_tasks(lines)?;
+        self.delays.iter_mut().for_each(DelayAccounting::gather);
         if now >= self.next_tick {
             let found = self.finder.as_mut().and_then(Cgroups::of_command);
             self.add_cgroups(found.into_iter().collect(), false)?;
@@ -360,10 +391,12 @@ impl Session {
             drain.set_room(room);
             drain.flush(&mut self.tasks, &mut self.writer)
         });
+        // Before the names of those that events came from, which know cgroups too.
+        let delays = self.write_delays();
         let lines = self.tasks.finish(clock::now());
         let named = self.name_tasks(lines);
         self.cpu_after = Some(clock::own_cpu_time());
-        sampled.and(off).and(flushed).and(named)
+        sampled.and(off).and(flushed).and(delays).and(named)
     }
 
     /// Writes what the machine held when a workload began.
@@ -462,33 +495,4 @@ pub(crate) fn described(writer: &mut Writer, tracer: Option<&Tracer>, said: Mani
         tracing: tracer.map(|t| t.manifest.clone()),
         ..said
     })?)
-}
-
-/// When samples are due.
-pub(crate) struct Samples {
-    interval: Option<u64>,
-    next: u64,
-}
-
-impl Samples {
-    /// From now on, every so often; `None`: never.
-    pub fn every(interval: Option<Duration>) -> Samples {
-        let interval = interval.map(|i| i.as_nanos() as u64);
-        Samples { interval, next: interval.map_or(u64::MAX, |i| clock::now().saturating_add(i)) }
-    }
-
-    /// When the next one is due.
-    pub fn next(&self) -> u64 {
-        self.next
-    }
-
-    /// One is due now; the next one is a time from then, and after a delay those missed are not made up for.
-    pub fn due(&mut self) -> bool {
-        let now = clock::now();
-        let due = now >= self.next;
-        if due && let Some(interval) = self.interval {
-            self.next = self.next.saturating_add(interval).max(now);
-        }
-        due
-    }
 }

@@ -81,6 +81,11 @@ impl Tasks {
         lines
     }
 
+    /// True for a task whose cgroup was found when it was looked up.
+    pub fn knows(&self, pid: i32) -> bool {
+        self.known.get(&pid).is_some_and(|line| line.cgroup.is_some())
+    }
+
     /// Forgets all tasks but those that wait, at most some: whoever writes events in pieces names the tasks of each.
     pub fn renew(&mut self) {
         self.seen.clear();

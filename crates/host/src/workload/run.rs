@@ -168,7 +168,7 @@ fn with(
     run.session.gather()?;
     run.session.leave_buffers_alone();
     run.place(Vec::new())?;
-    let state = state::read(&run.team, balances);
+    let state = state::read(&run.team);
     let before = cpu_times(&run.team);
     let start = clock::now();
     run.told = scenario.processes.iter().map(|process| start.saturating_add(process.start.0)).collect();

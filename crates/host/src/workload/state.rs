@@ -9,7 +9,8 @@ use std::io::Read;
 use std::path::Path;
 
 /// What takes memory itself to read comes first; the page lists, which are to be as the workload finds them, last.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
+    "/proc/iomem",
     "/proc/swaps",
     "/proc/slabinfo",
     "/proc/pagetypeinfo",
@@ -25,10 +26,9 @@ const FILES: [&str; 11] = [
 /// More than any of them has on a machine of a few hundred CPUs: a buffer that grows would change what is read.
 const BUFFER: usize = 1 << 20;
 
-/// Reads the state now. Files that are not there are omitted. Where threads are is read `for_balancing` alone: reading
-/// it is work that others need not do.
-pub(super) fn read(team: &[Member], for_balancing: bool) -> State {
-    let cpus = if for_balancing { team.iter().map(cpus).collect() } else { Vec::new() };
+/// Reads the state now. Files that are not there are omitted.
+pub(super) fn read(team: &[Member]) -> State {
+    let cpus = team.iter().map(cpus).collect();
     let nodes = evidence::nodes(Path::new("/sys/devices/system/node"));
     let numastat = nodes.iter().map(|node| format!("/sys/devices/system/node/node{}/numastat", node.id));
     let paths: Vec<String> = devices().into_iter().chain(numastat).chain(FILES.map(str::to_string)).collect();

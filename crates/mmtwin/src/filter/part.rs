@@ -121,7 +121,7 @@ impl<'s> Part<'s> {
             BY_NODE.contains(&row.source) && node.is_some_and(|node| filter.nodes.contains(&node))
         };
         let process = match row.source {
-            "sched" => row.key.parse().ok().map(|pid| self.who.verdict(filter, pid) == Verdict::In),
+            "sched" | "delays" => row.key.parse().ok().map(|pid| self.who.verdict(filter, pid) == Verdict::In),
             _ => None,
         };
         let of_region = || {

@@ -11,8 +11,14 @@ use mmtwin_twin::mm::kernel::{ListState, ZoneState};
 use mmtwin_twin::page_alloc::{FreeBlocksByType, PerCpuState};
 
 /// Files of a recorded state that are read.
-pub const STATE_FILES: [&str; 5] =
-    ["/proc/zoneinfo", "/proc/mmtwin_lru", "/proc/mmtwin_pagesets", "/proc/mmtwin_shrinkers", "/proc/pagetypeinfo"];
+pub const STATE_FILES: [&str; 6] = [
+    "/proc/iomem",
+    "/proc/zoneinfo",
+    "/proc/mmtwin_lru",
+    "/proc/mmtwin_pagesets",
+    "/proc/mmtwin_shrinkers",
+    "/proc/pagetypeinfo",
+];
 
 /// What has to be known of a zone.
 const SIZES: [&str; 5] = ["start_pfn", "spanned", "present", "managed", "free"];
@@ -55,6 +61,7 @@ fn of_files(state: &manifest::State) -> Result<State, String> {
         lru: state.files.contains_key("/proc/mmtwin_lru").then_some(lru),
         shrinkers,
         cpus: state.cpus.clone(),
+        iomem: read(text, "/proc/iomem", counters::iomem)?,
         ..State::default()
     })
 }

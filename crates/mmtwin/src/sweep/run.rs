@@ -184,7 +184,11 @@ mod tests {
         let plan = Plan::new(&request).unwrap_or_else(|faults| panic!("{faults:?}"));
         let stop = AtomicBool::new(false);
         let options = Options { threads: 2, force: false, stop: &stop };
-        run(&plan, &at("threads"), &options, &mut |_| {}).unwrap();
+        let done = run(&plan, &at("threads"), &options, &mut |_| {}).unwrap();
+        // A curve of each quantity that there is may be asked for before the runs.
+        for of in &done.sweep.quantities {
+            mmtwin_report::sweep::check_curve(&plan.keys, true, &of.key).unwrap();
+        }
 
         // As another machine would: the last first, as bytes, and one given twice.
         let mut driver = Driver::begin(plan.clone(), &at("sent"), false).unwrap();

@@ -1,6 +1,7 @@
 """Record, explain, simulate and predict how Linux manages memory on NUMA machines.
 
-- `open` reads a trace or recording, and `Trace.report` says what happened; `Trace.events` gives its events.
+- `open` reads a trace or recording, and `Trace.report` says what happened; `Trace.events` gives its events. `report` with an
+  engine is one page on a directory of recordings.
 - `Scenario` is a machine, a kernel and a workload, and `run` runs it on a simulated kernel.
 - `compare` puts inputs and runs side by side.
 - `sweep` runs a scenario many times, on this machine or with Ray; `tune` searches the best values of its keys.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ._mmtwin import (
     VERSION,
@@ -25,6 +26,8 @@ from ._mmtwin import (
     Fault,
     Fidelity,
     Finding,
+    Fleet,
+    Reading,
     Report,
     Run,
     Scenario,
@@ -39,12 +42,14 @@ from ._mmtwin import (
     run,
 )
 from ._mmtwin import compare as _compare
+from ._sweep import run_missing as _run_missing
 from ._sweep import sweep
 
 if TYPE_CHECKING:
     from ._tune import Tuned
 
-    Input = str | os.PathLike[str] | Trace | Report | Run
+    Path = str | os.PathLike[str]
+    Input = Path | Trace | Report | Run
 
 __version__ = VERSION.split()[1]
 
@@ -56,6 +61,7 @@ __all__ = [
     "Fault",
     "Fidelity",
     "Finding",
+    "Fleet",
     "Report",
     "Run",
     "Scenario",
@@ -94,13 +100,51 @@ def open(  # noqa: A001
     return Trace(path, cgroups=list(cgroups), processes=list(processes), nodes=list(nodes), start=start, end=end)
 
 
-def report(source: Input, *, progress: Callable[[float], object] | None = None) -> Report:
-    """The report of an input: of a path, what `open` opens; of a run, its own. Raises as `Trace.report`."""
+@overload
+def report(source: Input, *, progress: Callable[[float], object] | None = None) -> Report: ...
+
+
+@overload
+def report(
+    source: Path | Sequence[Path],
+    *,
+    engine: str,
+    jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    **options: Any,
+) -> Fleet: ...
+
+
+def report(
+    source: Input | Sequence[Path],
+    *,
+    engine: str | None = None,
+    jobs: int | None = None,
+    progress: Callable[..., object] | None = None,
+    **options: Any,
+) -> Report | Fleet:
+    """The report of an input: of a path, what `open` opens; of a run, its own. Raises as `Trace.report`.
+
+    With an `engine` it is one on many recordings, as of `mmtwin report --fleet`: `source` is a path or several, and a
+    directory stands for all recordings and traces in it and below. `"local"` reads with `jobs` threads (all CPUs), `"ray"`
+    on a cluster with the `options` of `mmtwin.ray.run_missing`, which needs `mmtwin[ray]`, and recordings on a path that all
+    machines have. Both give the same bytes. `progress(done, of)` is called now and then. Raises `OSError` if a directory
+    cannot be read, and `TraceError` if there is no recording; one that cannot be read is in `Fleet.unreadable`.
+    """
+    if engine is not None:
+        if isinstance(source, (Trace, Report, Run)):
+            raise TypeError("a report with an engine is of paths")
+        one = isinstance(source, (str, os.PathLike))
+        reading = Reading([source] if one else list(source))  # type: ignore[list-item, arg-type]
+        _run_missing(reading, engine, jobs, progress, options)
+        return reading.finish()
+    if jobs is not None or options:
+        raise TypeError(f"{', '.join(options) or 'jobs'} is of a report with an engine")
     if isinstance(source, Report):
         return source
     if isinstance(source, Run):
         return source.report
-    trace = source if isinstance(source, Trace) else open(source)
+    trace = source if isinstance(source, Trace) else open(source)  # type: ignore[arg-type]
     return trace.report(progress=progress)
 
 

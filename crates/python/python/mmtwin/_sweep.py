@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ._mmtwin import Driver, Scenario, Sweep, SweepError
+from ._mmtwin import Driver, Reading, Scenario, Sweep, SweepError
 
 Value = Any
 Progress = Callable[[int, int], object]
@@ -100,22 +100,24 @@ def finish(driver: Driver, engine: str, jobs: int | None, progress: Progress | N
 
 
 def run_missing(
-    driver: Driver,
+    work: Driver | Reading,
     engine: str,
     jobs: int | None,
     progress: Progress | None,
     options: dict[str, Any],
 ) -> None:
-    """Runs what a driver lacks on an engine."""
+    """Does on an engine what is missing: runs of a sweep, or recordings."""
     if engine == "local":
         if options:
             raise TypeError(f"the local engine has no option {', '.join(options)}")
-        driver.run_missing(jobs or len(os.sched_getaffinity(0)), progress)
+        work.run_missing(jobs or len(os.sched_getaffinity(0)), progress)
     elif engine == "ray":
+        if jobs is not None:
+            raise TypeError("jobs is of the local engine: a cluster has as many at a time as CPUs")
         try:
             from . import ray as on_ray
         except ImportError as error:
             raise SweepError(f"engine='ray' needs the package ray: pip install 'mmtwin[ray]' ({error})") from error
-        on_ray.run_missing(driver, progress=progress, **options)
+        on_ray.run_missing(work, what="run" if isinstance(work, Driver) else "read", progress=progress, **options)
     else:
         raise ValueError(f"engine={engine!r}: expected 'local' or 'ray'")

@@ -1,9 +1,13 @@
-"""Sweeps on Ray: tasks of whole runs on many machines. `python -m mmtwin.ray` is what `mmtwin sweep --engine ray` starts.
+"""Sweeps and reports on Ray: tasks of whole runs, or of whole recordings, on many machines. `python -m mmtwin.ray` is what
+`mmtwin sweep --engine ray` starts.
 
 The driver plans and checks everything, sends each worker what a run needs (the scenario's text, overrides, seed), and
 keeps each finished run in the journal of the output, in its own process. So the bytes of the output are those of a sweep on
 one machine, and a driver that was killed is continued by the same call. A worker of another version is refused, and so is
 one on which a preset or bundle that the scenario names by a path has another content.
+
+Of recordings a worker reads those that it is sent the paths of, so they are where all machines see them, and sends back
+what a report on many has of each.
 """
 
 from __future__ import annotations
@@ -14,11 +18,11 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import ray
 
-from ._mmtwin import VERSION, Driver, SweepError, run_task
+from ._mmtwin import VERSION, Error, SweepError, read_task, run_task
 
 # Seconds of work that a task should have: what Ray adds to each is some milliseconds.
 WORK = 2.0
@@ -28,36 +32,70 @@ LARGEST = 256
 TRIES = 3
 
 
-def _runs(version: str, tasks: list[tuple[Any, ...]]) -> tuple[str, list[bytes], float]:
-    """Runs on a worker: its host, what each run gave, and the seconds that they took."""
+# What workers do, by its name.
+DO: dict[str, Callable[..., bytes]] = {"run": run_task, "read": read_task}
+
+
+class Work(Protocol):
+    """Parts of one kind, each of which is done once: a `Driver` has the runs of a sweep, a `Reading` recordings."""
+
+    @property
+    def planned_runs(self) -> int:
+        """How many parts there are."""
+
+    @property
+    def done(self) -> int:
+        """How many have been done."""
+
+    def missing(self) -> list[int]:
+        """Numbers of those that have not."""
+
+    def task(self, at: int) -> tuple[Any, ...]:
+        """What a worker needs for one."""
+
+    def add(self, at: int, given: bytes, /) -> None:
+        """Keeps what a worker gave."""
+
+    def add_failed(self, at: int, reason: str) -> None:
+        """Keeps why one could not be done."""
+
+
+def _do(version: str, what: str, tasks: list[tuple[Any, ...]]) -> tuple[list[bytes], float]:
+    """Does parts on a worker: what each gave, and the seconds that they took."""
     if version != VERSION:
         raise SweepError(f"worker {socket.gethostname()} has {VERSION}, the driver {version}: install the same on all")
     begin = time.perf_counter()
-    return socket.gethostname(), [run_task(*task) for task in tasks], time.perf_counter() - begin
+    try:
+        given = [DO[what](*task) for task in tasks]
+    except Error as error:
+        raise type(error)(f"worker {socket.gethostname()}: {error}") from None
+    return given, time.perf_counter() - begin
 
 
 def run_missing(
-    driver: Driver,
+    work: Work,
     *,
+    what: str = "run",
     address: str | None = None,
     in_flight: int | None = None,
     progress: Callable[[int, int], object] | None = None,
     num_cpus: float = 1,
     memory: int | None = None,
 ) -> None:
-    """Runs what a driver lacks.
+    """Does what is missing of a sweep (`what="run"`) or of recordings (`"read"`).
 
     `address`: of the cluster, as `ray.init` takes it; not used if Ray runs already. `in_flight`: most tasks at a time,
-    twice the cluster's CPUs if it is not given. `num_cpus` and `memory` (bytes): what Ray reserves for a task. Runs of a
-    node that died run again; a run whose worker's memory ran out again and again is a row with that reason.
+    twice the cluster's CPUs if it is not given. `num_cpus` and `memory` (bytes): what Ray reserves for a task. Runs and
+    recordings of a node that died are sent again; one whose worker's memory ran out again and again is a row, or a
+    recording that could not be read, with that reason.
 
-    Raises `SweepError` if a worker has another version.
+    Raises `SweepError` if a worker has another version; `Error` if it cannot do what it is sent.
     """
     began = not ray.is_initialized()
     if began:
         ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
     try:
-        _Sending(driver, in_flight, progress, num_cpus, memory).all()
+        _Sending(work, what, in_flight, progress, num_cpus, memory).all()
     finally:
         if began:
             ray.shutdown()
@@ -68,17 +106,19 @@ class _Sending:
 
     def __init__(
         self,
-        driver: Driver,
+        work: Work,
+        what: str,
         in_flight: int | None,
         progress: Callable[[int, int], object] | None,
         num_cpus: float,
         memory: int | None,
     ) -> None:
-        self.driver, self.in_flight, self.progress, self.num_cpus = driver, in_flight, progress, num_cpus
+        self.work, self.what = work, what
+        self.in_flight, self.progress, self.num_cpus = in_flight, progress, num_cpus
         # Ray starts a task again whose node or worker died.
         reserved: dict[str, Any] = {"num_cpus": num_cpus, **({"memory": memory} if memory else {})}
-        self.remote = ray.remote(max_retries=TRIES, **reserved)(_runs)
-        self.waiting = deque(driver.missing())
+        self.remote = ray.remote(max_retries=TRIES, **reserved)(_do)
+        self.waiting = deque(work.missing())
         self.sent: dict[Any, list[int]] = {}
         self.tries: dict[int, int] = {}
         # Seconds of a run, as the last tasks had them.
@@ -86,7 +126,7 @@ class _Sending:
 
     def all(self) -> None:
         """Sends and receives until nothing is missing."""
-        of = self.driver.planned_runs
+        of = self.work.planned_runs
         self.tell(of)
         try:
             while self.waiting or self.sent:
@@ -102,7 +142,7 @@ class _Sending:
     def tell(self, of: int) -> None:
         """Says how far it is."""
         if self.progress:
-            self.progress(self.driver.done, of)
+            self.progress(self.work.done, of)
 
     def places(self) -> int:
         """How many tasks run at a time: nodes come and go."""
@@ -120,22 +160,23 @@ class _Sending:
         places = self.places()
         while self.waiting and len(self.sent) < (self.in_flight or 2 * places):
             runs = [self.waiting.popleft() for _ in range(min(self.size(places), len(self.waiting)))]
-            task = self.remote.remote(VERSION, [self.driver.task(at) for at in runs])
+            task = self.remote.remote(VERSION, self.what, [self.work.task(at) for at in runs])
             self.sent[task] = runs
 
     def receive(self, task: Any, runs: list[int]) -> None:
         """Keeps what a task gave."""
         try:
-            _, given, seconds = ray.get(task)
+            given, seconds = ray.get(task)
         except ray.exceptions.RayTaskError as error:
             # The worker's own exception, such as that of another version; a package that is missing there is one too.
-            raise SweepError(str(error.cause if error.cause else error)) from None
+            kind = type(error.cause) if isinstance(error.cause, Error) else SweepError
+            raise kind(str(error.cause if error.cause else error)) from None
         except ray.exceptions.RayError as error:
             self.again(runs, f"{type(error).__name__}: {str(error).splitlines()[0]}")
             return
         self.seconds = seconds / len(runs)
         for at, ran in zip(runs, given, strict=True):
-            self.driver.add(at, ran)
+            self.work.add(at, ran)
 
     def again(self, runs: Sequence[int], reason: str) -> None:
         """Sends runs again, each alone, so that the one that is too large is found."""
@@ -145,7 +186,7 @@ class _Sending:
             if self.tries[at] < TRIES:
                 self.waiting.append(at)
             else:
-                self.driver.add_failed(at, f"{reason}, {TRIES} times")
+                self.work.add_failed(at, f"{reason}, {TRIES} times")
 
 
 def _seeds(text: str) -> list[int]:
@@ -157,7 +198,7 @@ def _seeds(text: str) -> list[int]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """What `mmtwin sweep --engine ray` starts: writes the output, and prints nothing but progress."""
-    from ._mmtwin import Error, Scenario
+    from ._mmtwin import Driver, Scenario
     from ._sweep import finish
 
     parser = argparse.ArgumentParser(prog="python3 -m mmtwin.ray", description="A sweep on Ray.")

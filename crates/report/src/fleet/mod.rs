@@ -10,14 +10,14 @@ pub use data::{write_csv, write_json};
 pub use text::lines;
 
 use crate::model::{Finding, Report};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Findings of a lower severity need no action.
 const HARMLESS: u8 = mmtwin_analysis::findings::HARMLESS;
 
 /// What is kept of one recording.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// Path as found.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct Summary {
 }
 
 /// A finding of one recording.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Found {
     /// Stable snake_case name of the rule.
     pub key: String,
@@ -57,7 +57,7 @@ pub struct Found {
 }
 
 /// A recording that could not be read.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Unreadable {
     /// Path as found.
     pub name: String,

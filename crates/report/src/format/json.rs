@@ -100,6 +100,16 @@ struct CostJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cgroup: Option<&'a str>,
     measured: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accounted: Option<AccountedJson>,
+}
+
+/// Nanoseconds: the kernel's, and what events say of the same tasks and of those that the kernel has not.
+#[derive(Serialize)]
+struct AccountedJson {
+    kernel: u64,
+    events: u64,
+    others: u64,
 }
 
 #[derive(Serialize)]
@@ -270,6 +280,11 @@ fn finding((input, finding): &(usize, Finding)) -> FindingJson<'_> {
             more: cost.more,
             cgroup: cost.cgroup.as_deref(),
             measured: cost.measured.key(),
+            accounted: cost.accounted.map(|of| AccountedJson {
+                kernel: of.kernel,
+                events: of.events,
+                others: of.others,
+            }),
         }),
         pressure: finding.pressure.as_ref().map(|p| PressureJson {
             of: &p.of,

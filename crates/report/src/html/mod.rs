@@ -149,7 +149,7 @@ fn without_markup(json: Vec<u8>) -> Vec<u8> {
 }
 
 /// Text as HTML, in elements and in attributes.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

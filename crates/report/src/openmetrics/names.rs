@@ -130,7 +130,7 @@ fn place(source: &str, key: &str) -> (String, Vec<(&'static str, String)>) {
         "meminfo" if !key.is_empty() => ("node_meminfo".into(), node(key)),
         "node_vmstat" | "numastat" => (source.into(), node(key)),
         "numa_maps" => ("numa_maps".into(), vec![("region", key.to_string())]),
-        "sched" => ("sched".into(), vec![("thread", key.to_string())]),
+        "sched" | "delays" => (source.into(), vec![("thread", key.to_string())]),
         _ if key.is_empty() => (allowed(source), Vec::new()),
         _ => (allowed(source), vec![("key", key.to_string())]),
     }

@@ -2,6 +2,7 @@
 
 use super::choose::{choose, is_needed};
 use super::comparison;
+use super::lines::differs;
 use super::model::{Case, Sweep, short_keys};
 use super::plot::{Point, Size, draw};
 use crate::compare::{Comparison, JoinedBody, Row};
@@ -14,7 +15,7 @@ use crate::side_by_side::choose::label;
 use crate::suggest::nearest;
 
 /// Most curves that are drawn.
-const CURVES: usize = 6;
+pub(super) const CURVES: usize = 6;
 /// Lines of a curve, and its widest.
 const HEIGHT: usize = 10;
 const WIDEST: usize = 72;
@@ -46,6 +47,15 @@ pub enum CurveError {
 /// # Errors
 /// If there is no such key or quantity, or nothing to draw.
 pub fn curve(sweep: &Sweep, name: &str, style: &Style) -> Result<Vec<String>, CurveError> {
+    with_drawing(sweep, name, |drawing| drawing.lines(style))
+}
+
+/// Does something with what a curve consists of.
+pub(super) fn with_drawing<T>(
+    sweep: &Sweep,
+    name: &str,
+    draw: impl FnOnce(&Drawing<'_>) -> T,
+) -> Result<T, CurveError> {
     let short = short_keys(&sweep.keys);
     let over = sweep.keys.iter().zip(&short).position(|(key, short)| key == name || short == name);
     let table = name.split_once('.').map_or("", |(table, _)| table);
@@ -54,13 +64,13 @@ pub fn curve(sweep: &Sweep, name: &str, style: &Style) -> Result<Vec<String>, Cu
     let (over, row) = match over {
         Some(over) => (over, choose(&comparison).main.into_iter().next().ok_or(CurveError::NoFigure(name.into()))?),
         None => {
-            let row = quantity(&comparison, name).ok_or_else(|| unknown(sweep, name))?;
-            let differs = |at: &usize| cases.iter().any(|case| case.values[*at] != cases[0].values[*at]);
-            let over = (0..sweep.keys.len()).find(differs).ok_or(CurveError::NoKey(name.into()))?;
+            let quantities = || sweep.quantities.iter().map(|of| of.key.as_str());
+            let row = quantity(&comparison, name).ok_or_else(|| unknown(name, &sweep.keys, quantities()))?;
+            let over = (0..sweep.keys.len()).find(|&at| differs(&cases, at)).ok_or(CurveError::NoKey(name.into()))?;
             (over, row)
         }
     };
-    Ok(Drawing { cases, short, over, row }.lines(style))
+    Ok(draw(&Drawing { cases, short, over, row }))
 }
 
 fn quantity<'a>(comparison: &'a Comparison, name: &str) -> Option<&'a Row> {
@@ -71,24 +81,34 @@ fn quantity<'a>(comparison: &'a Comparison, name: &str) -> Option<&'a Row> {
     rows.flatten().find(|(key, _)| key == name).map(|(_, row)| row)
 }
 
-fn unknown(sweep: &Sweep, name: &str) -> CurveError {
-    let known = sweep.keys.iter().map(String::as_str).chain(sweep.quantities.iter().map(|of| of.key.as_str()));
+/// What is neither a key nor one of the quantities.
+pub(super) fn unknown<'a>(name: &str, keys: &'a [String], quantities: impl Iterator<Item = &'a str>) -> CurveError {
+    let known = keys.iter().map(String::as_str).chain(quantities);
     let hint = nearest(name, known).map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
-    CurveError::Unknown { name: name.into(), hint, keys: sweep.keys.clone() }
+    CurveError::Unknown { name: name.into(), hint, keys: keys.to_vec() }
 }
 
-struct Drawing<'a> {
-    cases: Vec<Case<'a>>,
-    short: Vec<String>,
+/// What a curve consists of.
+pub(super) struct Drawing<'a> {
+    pub(super) cases: Vec<Case<'a>>,
+    pub(super) short: Vec<String>,
     /// Index of the key from left to right.
-    over: usize,
+    pub(super) over: usize,
     /// What is drawn.
-    row: &'a Row,
+    pub(super) row: &'a Row,
+}
+
+/// Cases that have the same values of all other keys.
+pub(super) struct Group {
+    /// These values, as `KEY=VALUE`; empty: there is no other key.
+    pub(super) name: String,
+    /// Their indices, from left to right.
+    pub(super) cases: Vec<usize>,
 }
 
 impl Drawing<'_> {
-    fn lines(&self, style: &Style) -> Vec<String> {
-        // Cases that have the same values of all other keys.
+    /// The curves.
+    pub(super) fn groups(&self) -> Vec<Group> {
         let mut groups: Vec<(Vec<&String>, Vec<usize>)> = Vec::new();
         let mut in_order: Vec<(usize, &Case<'_>)> = self.cases.iter().enumerate().collect();
         in_order.sort_by_key(|(_, case)| case.place);
@@ -100,17 +120,30 @@ impl Drawing<'_> {
                 None => groups.push((others, vec![number])),
             }
         }
+        let named = |(others, cases): (Vec<&String>, Vec<usize>)| {
+            let names = self.short.iter().enumerate().filter(|(key, _)| *key != self.over).map(|(_, name)| name);
+            let pairs: Vec<String> = names.zip(others).map(|(name, value)| format!("{name}={value}")).collect();
+            Group { name: pairs.join(", "), cases }
+        };
+        groups.into_iter().map(named).collect()
+    }
+
+    /// What is drawn, and over what.
+    pub(super) fn title(&self) -> String {
+        format!("{} over {}", label(self.row), self.short[self.over])
+    }
+
+    fn lines(&self, style: &Style) -> Vec<String> {
+        let groups = self.groups();
         let mut lines = Vec::new();
-        for (others, cases) in groups.iter().take(CURVES) {
+        for group in groups.iter().take(CURVES) {
             if !lines.is_empty() {
                 lines.push(String::new());
             }
-            let names = self.short.iter().enumerate().filter(|(key, _)| *key != self.over).map(|(_, name)| name);
-            let pairs: Vec<String> = names.zip(others).map(|(name, value)| format!("{name}={value}")).collect();
-            let of = if pairs.is_empty() { String::new() } else { format!(", {}", pairs.join(", ")) };
-            let title = format!("{} over {}{of}", label(self.row), self.short[self.over]);
+            let of = if group.name.is_empty() { String::new() } else { format!(", {}", group.name) };
+            let title = format!("{}{of}", self.title());
             lines.push(Tone::Strong.paint(&cut(&clean(&title), style.width), style));
-            lines.extend(self.one(cases, style));
+            lines.extend(self.one(&group.cases, style));
         }
         if groups.len() > CURVES {
             lines.push(Tone::Faint.paint(&format!("{} more curves", groups.len() - CURVES), style));
@@ -142,7 +175,8 @@ impl Drawing<'_> {
         lines
     }
 
-    fn point(&self, case: usize, x: f64) -> Option<Point> {
+    /// A point of a case; `None`: the value is not known.
+    pub(super) fn point(&self, case: usize, x: f64) -> Option<Point> {
         let value = self.row.values.get(case)?;
         let y = value.cell.number()?;
         let interval = value.interval.map_or([y, y], |interval| [interval.low, interval.high]);
@@ -150,7 +184,7 @@ impl Drawing<'_> {
     }
 
     /// Lower and upper end of all curves: from 0, unless all values are in the upper fifth.
-    fn extent(&self) -> (f64, f64) {
+    pub(super) fn extent(&self) -> (f64, f64) {
         let all: Vec<Point> = (0..self.cases.len()).filter_map(|case| self.point(case, 0.0)).collect();
         let low = all.iter().map(|point| point.y[1]).fold(f64::INFINITY, f64::min);
         let high = all.iter().map(|point| point.y[2]).fold(f64::NEG_INFINITY, f64::max);
@@ -165,7 +199,7 @@ impl Drawing<'_> {
 
 /// Where values stand from left to right, 0..1: by their size, or by that of their logarithms where these are more evenly
 /// apart; words, and values that do not ascend, one after another.
-fn places(numbers: &[Option<f64>]) -> Vec<f64> {
+pub(super) fn places(numbers: &[Option<f64>]) -> Vec<f64> {
     let known: Option<Vec<f64>> = numbers.iter().copied().collect();
     let known = known.filter(|numbers| numbers.windows(2).all(|pair| pair[0] < pair[1]));
     let even: Vec<f64> = (0..numbers.len()).map(|at| at as f64).collect();

@@ -72,7 +72,7 @@ fn heading(sweep: &Sweep, cases: &[Case<'_>]) -> String {
 }
 
 /// Whether a key has several values.
-fn differs(cases: &[Case<'_>], key: usize) -> bool {
+pub(super) fn differs(cases: &[Case<'_>], key: usize) -> bool {
     cases.iter().any(|case| case.values[key] != cases[0].values[key])
 }
 

@@ -11,6 +11,7 @@ mod cgroups;
 pub mod compaction;
 pub mod counts;
 pub mod cross_check;
+mod delays;
 pub mod derived;
 pub mod duration;
 pub mod historic;
@@ -40,7 +41,7 @@ pub fn reclaim_tables(analysis: &Analysis) -> Vec<Table> {
     tables.extend([reclaim::nodes(analysis), reclaim::places(analysis)]);
     tables.extend([reclaim::lists(analysis), latency::by_order(analysis)]);
     tables.extend(latency::histograms(analysis));
-    tables.extend([process::processes(analysis), process::kswapds(analysis)]);
+    tables.extend([process::processes(analysis), delays::table(analysis), process::kswapds(analysis)]);
     tables.extend([vmscan::table(analysis), waits::congestion(analysis), waits::writepage(analysis)]);
     tables.extend(duration::Generation::ALL.map(|generation| duration::table(&analysis.source, generation)));
     tables.extend([mmtests::of_2012(analysis), mmtests::current(analysis)]);

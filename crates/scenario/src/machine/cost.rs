@@ -66,8 +66,17 @@ pub struct Costs {
     pub counter_read: Cost,
     /// One sample of all counters: reading, parsing and writing of the files by the recorder.
     pub sample: Cost,
+    /// What a sample takes more for each node.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub sample_node: Cost,
+    /// What a sample takes more for each entry of the page tables of processes (`numa_maps`).
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub sample_page: Cost,
     /// A minor page fault without the page's allocation.
     pub page_fault: Cost,
+    /// What a write fault on a page of a file takes more (`page_mkwrite`): the file system is asked, and the page dirtied.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub page_mkwrite: Cost,
     /// Mapping one more page of a file that is in memory, in a fault on one of its neighbours.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub map_around: Cost,
@@ -82,9 +91,21 @@ pub struct Costs {
     pub file_write: Cost,
     /// Additional time of such a call if the page is not in memory, besides its allocation.
     pub file_create: Cost,
+    /// Additional time of such a call if the page is clean.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub file_dirty: Cost,
+    /// Additional time of such a call if the file system has no buffers for the page yet.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub file_buffers: Cost,
+    /// What a new page of shared memory takes more than one of a process.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub shmem_create: Cost,
+    /// Activating a page that a call uses the second time.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub page_activate: Cost,
     /// Bringing a dirty page of a file on its way to the disk.
     pub writeback_page: Cost,
-    /// Ending the writing of a page, where the CPU copies for an emulated disk that too.
+    /// Ending a request to write: the interrupt and what follows.
     pub writeback_end: Cost,
     /// Starting a program, until it does what it was started for.
     pub process_start: Cost,
@@ -117,6 +138,15 @@ pub struct Costs {
     /// Bringing a page into swap, besides taking it out of page tables and copying it.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub swap_write: Cost,
+    /// Bringing a page back from swap, besides the fault, the page's allocation and copying it.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub swap_read: Cost,
+    /// Sleeping for a request and waking up (`io_schedule`): the interrupt, the request's end and two switches.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub io_schedule: Cost,
+    /// A call that sleeps for a time, and waking up.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub nanosleep: Cost,
     /// Asking a shrinker how many objects it has; where nodes are reclaimed.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub slab_count: Cost,

@@ -1,5 +1,6 @@
-//! How long a cache miss takes, idle and under load.
+//! Memory: how long a cache miss takes, idle and under load, and where the kernel's image is.
 
+use super::KernelImage;
 use crate::units::{Bandwidth, Cost};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,8 @@ pub struct Memory {
     pub local: Curve,
     /// Latency under load on another node's memory.
     pub remote: Curve,
+    /// Where the kernel's code and data are.
+    pub kernel_image: KernelImage,
 }
 
 /// Latency under load as measured: points (share of the most bandwidth, multiple of the idle latency), both

@@ -5,6 +5,7 @@
 mod bounds;
 mod cost;
 mod figure;
+mod image;
 mod line;
 mod memory;
 pub(crate) mod resolve;
@@ -14,6 +15,7 @@ mod zone;
 
 pub use cost::Costs;
 pub use figure::{Figure, Provenance};
+pub use image::{KernelImage, KernelImageError};
 pub use line::{Between, Line, PerDistance};
 pub use memory::{Curve, CurveError, Memory};
 pub use text::Siblings;
@@ -123,6 +125,11 @@ pub struct Disk {
     /// Requests end at ticks of the kernel, as those of its target dm-delay do, which delayed the lab's disks once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ticks: bool,
+    /// It is memory behind a delay, and so is the swap device: the CPU that submits a read copies the data, and the read
+    /// ends a latency later, whatever others there are. As the lab's disks, of whose writes the bandwidth is that of the
+    /// threads that copy them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory_backed: bool,
     /// Requests the device queue takes (`nr_requests`).
     pub queue_depth: u32,
     /// Writes whose bios and other objects of the block layer, those of device-mapper targets included, share a page of slab

@@ -1,7 +1,7 @@
 //! The machine as a scenario or preset writes it: missing values are derived.
 
 use super::resolve::HUGE_PAGE;
-use super::{Costs, CpuSpeed, Curve, Disk, Figure, Line, Machine, Swap, Worker, Zone};
+use super::{Costs, CpuSpeed, Curve, Disk, Figure, KernelImage, Line, Machine, Swap, Worker, Zone};
 use crate::kernel::variant;
 use crate::units::{Bandwidth, Bytes, Cost, List};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -99,6 +99,10 @@ pub(crate) struct MemoryText {
     pub local: Curve,
     /// Latency under load on another node's memory.
     pub remote: Curve,
+    /// Where the kernel's code and data are, of the pages that zones do not manage: ranges of `Kernel code`, `Kernel rodata`,
+    /// `Kernel data` and `Kernel bss` in /proc/iomem; absent: at the end of the zones. Compaction scans these pages in vain.
+    #[serde(default, skip_serializing_if = "KernelImage::is_empty")]
+    pub kernel_image: KernelImage,
 }
 
 variant! {
@@ -198,6 +202,7 @@ impl From<Machine> for MachineText {
                 bandwidth: PerPair::Matrix(machine.memory.bandwidth),
                 local: machine.memory.local,
                 remote: machine.memory.remote,
+                kernel_image: machine.memory.kernel_image,
             },
             line: machine.line,
             cost: machine.cost,

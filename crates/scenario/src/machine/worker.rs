@@ -1,7 +1,8 @@
-//! Memory of a workload's process besides its regions.
+//! Memory of a workload's process besides its regions, and its own time.
 
 use super::text::MachineText;
 use crate::check::Check;
+use crate::units::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -24,11 +25,18 @@ pub struct Worker {
     /// Pages of the heap that each thread keeps accessing, from its number times `heap_pages_per_thread` on. Threads share
     /// pages if this is more than `heap_pages_per_thread`.
     pub heap_hot_pages: u32,
+    /// Time that it takes to draw a place and access it, besides the access; think time contains it.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub access: Time,
+    /// The same for an access in order or by strides, and for one that populates.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub access_in_order: Time,
 }
 
 /// Checks how much it is.
 pub(super) fn check(text: &MachineText, check: &mut Check<'_>) {
-    let Worker { heap_pages, heap_pages_per_thread, heap_absent_pages, heap_hot_pages } = text.worker;
+    let Worker { heap_pages, heap_pages_per_thread, heap_absent_pages, heap_hot_pages, access: _, access_in_order: _ } =
+        text.worker;
     for (key, pages, most) in [
         ("heap_pages", heap_pages.get(), MAX_HEAP),
         ("heap_pages_per_thread", heap_pages_per_thread, MAX_PER_THREAD),

@@ -189,6 +189,7 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         compacts_costly: by_zone.is_some_and(|variant| !variant.compacts_any_order),
         defers_by_order: said.defer_by_order,
         extfrag_threshold: of.sysctl.vm_extfrag_threshold.into(),
+        proactiveness: of.sysctl.vm_compaction_proactiveness.unwrap_or(0),
         swappiness: of.sysctl.vm_swappiness.into(),
         node_reclaim_mode: of.sysctl.vm_zone_reclaim_mode.into(),
         min_unmapped_ratio: of.sysctl.vm_min_unmapped_ratio.into(),

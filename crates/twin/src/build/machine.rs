@@ -1,13 +1,16 @@
 //! The machine: memory ranges from zones, costs in cycles.
 
 use crate::frame::ZoneKind;
-use crate::hw::{Cpu, Curve, Device, LoopCosts, Machine, MachineError, Memory, MemoryError, Node, PageCosts, Path};
+use crate::hw::{
+    Cpu, Curve, Device, LoopCosts, Machine, MachineError, Memory, MemoryError, Node, PAGE_SIZE, PageCosts, Path,
+};
 use crate::lab_guest::image::Heap;
 use crate::mm::costs::FaultCosts;
 use crate::mm::kernel::ZoneState;
 use crate::mm::swap::Swap;
 use crate::mm::writeback::RequestLimits;
 use crate::time::PS_PER_NS;
+use mmtwin_event::counters::Iomem;
 use mmtwin_scenario::kernel::DmDelay;
 use mmtwin_scenario::units::Cost;
 use mmtwin_scenario::{Scenario, machine as say};
@@ -18,12 +21,14 @@ const BIOS: Range<u64> = 1..0x9f;
 /// First page frame behind the first MiB.
 const FIRST_MIB_END: u64 = 256;
 
-/// Nodes, CPUs and distances. A zone's memory is at its start and its reserved pages at the end of that, except in zone
-/// DMA of a PC, whose reserved pages are the firmware's.
-pub fn machine(of: &say::Machine) -> Result<Machine, MachineError> {
+/// Nodes, CPUs and distances. A zone's memory is where `/proc/iomem` has it, if that is known and agrees, else at its
+/// start. Its reserved pages are those of the kernel's image and the last ones, as the kernel reserves memory from the
+/// top down while it boots (memblock), except in zone DMA of a PC, whose reserved pages are the firmware's.
+pub fn machine(of: &say::Machine, iomem: &Iomem) -> Result<Machine, MachineError> {
+    let image: Vec<Range<u64>> =
+        if iomem.kernel.is_empty() { of.memory.kernel_image.frames().collect() } else { iomem.kernel.clone() };
     let nodes = of.nodes.iter().map(|node| {
-        let mut memory: Vec<Range<u64>> = Vec::new();
-        let mut reserved = Vec::new();
+        let (mut memory, mut reserved) = (Vec::<Range<u64>>::new(), Vec::new());
         for zone in &node.zones {
             let bios = BIOS.end - BIOS.start;
             if zone.start_pfn == BIOS.start && zone.present > bios && zone.present - zone.managed == bios {
@@ -31,13 +36,13 @@ pub fn machine(of: &say::Machine) -> Result<Machine, MachineError> {
                 reserved.push(BIOS);
                 continue;
             }
-            let end = zone.start_pfn + zone.present;
-            match memory.last_mut() {
-                Some(before) if before.end == zone.start_pfn => before.end = end,
-                _ => memory.push(zone.start_pfn..end),
-            }
-            if zone.managed < zone.present {
-                reserved.push(zone.start_pfn + zone.managed..end);
+            let ranges = memory_of(zone, iomem);
+            reserved.extend(reserved_of(zone, &ranges, &image));
+            for range in ranges {
+                match memory.last_mut() {
+                    Some(before) if before.end == range.start => before.end = range.end,
+                    _ => memory.push(range),
+                }
             }
         }
         Node { memory, reserved }
@@ -46,6 +51,52 @@ pub fn machine(of: &say::Machine) -> Result<Machine, MachineError> {
     // Validation keeps distances below 255.
     let row = |row: &Vec<u32>| row.iter().map(|&distance| distance.min(u8::MAX.into()) as u8).collect();
     Machine::new(nodes.collect(), cpus.collect(), of.distance.iter().map(row).collect())
+}
+
+/// Where a zone's memory is.
+fn memory_of(zone: &say::Zone, iomem: &Iomem) -> Vec<Range<u64>> {
+    let (start, end) = (zone.start_pfn, zone.start_pfn + zone.spanned);
+    let within = iomem.ram.iter().map(|range| range.start.max(start)..range.end.min(end));
+    let within: Vec<Range<u64>> = within.filter(|range| !range.is_empty()).collect();
+    match pages(&within) == zone.present {
+        true => within,
+        false => std::iter::once(start..start + zone.present).collect(),
+    }
+}
+
+/// The pages of a zone's memory that it does not manage, ascending.
+fn reserved_of(zone: &say::Zone, memory: &[Range<u64>], image: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut left = zone.present - zone.managed;
+    let mut reserved = Vec::new();
+    for image in image {
+        let of = memory.iter().find(|range| range.contains(&image.start));
+        let length = of.map_or(0, |range| (image.end.min(range.end) - image.start).min(left));
+        if length > 0 {
+            reserved.push(image.start..image.start + length);
+            left -= length;
+        }
+    }
+    // The rest from the top down, between the parts of the image.
+    let mut between = Vec::new();
+    for range in memory {
+        let within = reserved.iter().filter(|image| range.contains(&image.start));
+        let end = within.fold(range.start, |at, image| {
+            between.push(at..image.start);
+            image.end
+        });
+        between.push(end..range.end);
+    }
+    for range in between.into_iter().rev().filter(|range| !range.is_empty()) {
+        let length = left.min(range.end - range.start);
+        left -= length;
+        reserved.extend(Some(range.end - length..range.end).filter(|_| length > 0));
+    }
+    reserved.sort_unstable_by_key(|range| range.start);
+    reserved
+}
+
+fn pages(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
 }
 
 /// The machine with the zones that a running kernel had, if it is known; they are of this machine
@@ -81,9 +132,10 @@ pub(crate) fn disks(of: &say::Machine) -> (Swap, Device) {
     let disk = Device::new(of.disk.latency.0, of.disk.bandwidth.0, synchronous);
     let swap = of.swap.map_or(Swap::new(Some(Device::new(0, 0, true)), 0), |swap| {
         let own = Device::new(swap.latency.0, swap.bandwidth.0, swap.synchronous);
+        let own = own.memory_backed(of.disk.memory_backed);
         Swap::new(Some(own).filter(|_| !swap.on_disk), swap.size.pages())
     });
-    (swap, disk.seeking(of.disk.seek.0))
+    (swap, disk.seeking(of.disk.seek.0).memory_backed(of.disk.memory_backed))
 }
 
 /// Memory and time of requests to the disk of files.
@@ -98,7 +150,14 @@ pub(crate) fn request_limits(of: &say::Machine) -> RequestLimits {
 
 /// The heap of a process.
 pub(crate) fn heap(of: &say::Machine) -> Heap {
-    let say::Worker { heap_pages, heap_pages_per_thread, heap_absent_pages, heap_hot_pages } = of.worker;
+    let say::Worker {
+        heap_pages,
+        heap_pages_per_thread,
+        heap_absent_pages,
+        heap_hot_pages,
+        access: _,
+        access_in_order: _,
+    } = of.worker;
     Heap { pages: heap_pages.get(), per_thread: heap_pages_per_thread, absent: heap_absent_pages, hot: heap_hot_pages }
 }
 
@@ -117,6 +176,7 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         fault: cost.page_fault.0,
         wakeup: cost.wakeup_latency.0 * PS_PER_NS,
         map_around: cost.map_around.0,
+        mkwrite: cost.page_mkwrite.0,
         clear_huge: clear_huge(of),
         file_call: cost.file_call.0,
         file_request: cost.file_request.0,
@@ -126,6 +186,8 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         batch: cost.reclaim_batch.0,
         pass: cost.reclaim_pass.0,
         swap_write: cost.swap_write.0,
+        swap_read: cost.swap_read.0,
+        io_schedule: cost.io_schedule.0,
         count_objects: cost.slab_count.0,
         shootdown: cost.tlb_shootdown.0,
         shootdown_wait: cost.tlb_wait.0,
@@ -140,6 +202,10 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         lookup: cost.name_lookup.0,
         file_write: cost.file_write.0,
         file_create: cost.file_create.0,
+        file_dirty: cost.file_dirty.0,
+        file_buffers: cost.file_buffers.0,
+        shmem_create: cost.shmem_create.0,
+        activate: cost.page_activate.0,
         write_page: cost.writeback_page.0,
         write_end: cost.writeback_end.0,
     }
@@ -189,17 +255,20 @@ pub fn memory(of: &say::Machine) -> Result<Memory, MemoryError> {
 }
 
 /// Picoseconds to clear a huge page: its size over the bandwidth of a node, shared by the node's CPUs as they are when
-/// all are busy.
+/// all are busy; where the kernel clears what it gives (`init_on_alloc`), that comes before.
 pub fn clear_huge(of: &say::Machine) -> u64 {
     let node = of.cpus.first().map_or(0, |cpu| cpu.node as usize);
     clear_huge_on(of, node, node)
 }
 
-/// The same of moving a huge page's bytes between the CPUs of node `to` and the memory of node `from`.
+/// The same of moving a huge page's bytes between the CPUs of node `to` and the memory of node `from`, into a new one. CPUs
+/// of which one runs at a time do not share the bandwidth.
 pub(crate) fn clear_huge_on(of: &say::Machine, from: usize, to: usize) -> u64 {
     const HUGE: u128 = 2 << 20;
-    let (bandwidth, cpus) = (of.memory.bandwidth[to][from].0.max(1), of.nodes[to].cpus.len().max(1));
-    (HUGE * cpus as u128 * 1_000_000_000_000 / u128::from(bandwidth)) as u64
+    let sharing = if of.cpu.single_threaded_tcg { 1 } else { of.nodes[to].cpus.len().max(1) };
+    let bandwidth = of.memory.bandwidth[to][from].0.max(1);
+    let moved = (HUGE * sharing as u128 * 1_000_000_000_000 / u128::from(bandwidth)) as u64;
+    moved + of.cost.page_init.0 * (HUGE as u64 / PAGE_SIZE - 1)
 }
 
 #[cfg(test)]
@@ -218,7 +287,7 @@ mod tests {
         for name in mmtwin_scenario::preset_names().filter(|name| *name != "base") {
             let said = preset(name);
             assert!(memory(&said).is_ok(), "{name}");
-            let built = machine(&said).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let built = machine(&said, &Iomem::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
             for (node, of) in built.nodes.iter().zip(&said.nodes) {
                 assert_eq!(node.pages(), of.zones.iter().map(|zone| zone.present).sum::<u64>(), "{name}");
                 let reserved: u64 = node.reserved.iter().map(|range| range.end - range.start).sum();
@@ -226,6 +295,31 @@ mod tests {
                 assert_eq!(node.pages() - reserved, managed, "{name}");
             }
         }
+    }
+
+    #[test]
+    fn reserved_pages_are_the_image_and_the_last_ones() {
+        let zone = |spanned, present, managed| say::Zone {
+            kind: say::ZoneKind::Dma32,
+            start_pfn: 4096,
+            spanned,
+            present,
+            managed,
+        };
+        let iomem = Iomem { ram: vec![256..0x2000, 0x3000..0x3100], kernel: vec![0x1000..0x1200, 0x1400..0x1500] };
+        let of = |zone: say::Zone| {
+            let memory = memory_of(&zone, &iomem);
+            (memory.clone(), reserved_of(&zone, &memory, &iomem.kernel))
+        };
+        let (memory, reserved) = of(zone(0x2100, 0x1100, 0xc00));
+        assert_eq!(memory, [0x1000..0x2000, 0x3000..0x3100]);
+        assert_eq!(reserved, [0x1000..0x1200, 0x1400..0x1500, 0x1f00..0x2000, 0x3000..0x3100]);
+        // The ranges are of another machine; there is less than the image; all is reserved.
+        let (memory, reserved) = of(zone(0x2100, 0x1000, 0xff0));
+        assert_eq!((memory.len(), &memory[0]), (1, &(0x1000..0x2000)));
+        assert_eq!((reserved.len(), &reserved[0]), (1, &(0x1000..0x1010)));
+        let all = of(zone(0x2100, 0x1100, 0)).1;
+        assert_eq!((pages(&all), all.len()), (0x1100, 5));
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub use vmalloc::{vmalloc, vmalloc_test};
 use crate::hw::{MachineError, MemoryError};
 use crate::mm::kernel::{Kernel, KernelError};
 use crate::probe::Probe;
+use mmtwin_event::counters::Iomem;
 use mmtwin_scenario::{Machine as SaidMachine, Scenario};
 
 /// Why a scenario cannot be simulated.
@@ -58,9 +59,9 @@ pub enum BuildError {
 }
 
 /// Boots the scenario's kernel on a machine, its own or one with other zones. Its counters start as if every CPU had
-/// run before, each for a different time, by the scenario's seed.
-pub fn kernel_of(scenario: &Scenario, on: &SaidMachine, probe: Probe) -> Result<Kernel, BuildError> {
-    let mut kernel = Kernel::new(machine(on)?, costs(on), rules(&scenario.kernel, on.huge_page)?, probe)?;
+/// run before, each for a different time, by the scenario's seed. Where memory is may be known.
+pub fn kernel_of(scenario: &Scenario, (on, iomem): (&SaidMachine, &Iomem), probe: Probe) -> Result<Kernel, BuildError> {
+    let mut kernel = Kernel::new(machine(on, iomem)?, costs(on), rules(&scenario.kernel, on.huge_page)?, probe)?;
     if scenario.kernel.sysctl.vm_numa_stat == Some(0) {
         kernel.stat.set_numa_stat(false);
     }

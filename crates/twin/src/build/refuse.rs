@@ -65,7 +65,6 @@ fn sysctls(keys: &mut Keys<'_>, of: &Sysctl) {
     let Sysctl {
         vm_min_slab_ratio,
         vm_page_cluster,
-        vm_compaction_proactiveness,
         vm_defrag_mode,
         kernel_watchdog_thresh,
         kernel_numa_balancing_promote_rate_limit_mbps: _,
@@ -81,6 +80,7 @@ fn sysctls(keys: &mut Keys<'_>, of: &Sysctl) {
         vm_min_unmapped_ratio: _,
         vm_vfs_cache_pressure: _,
         vm_extfrag_threshold: _,
+        vm_compaction_proactiveness: _,
         // Writeback's.
         vm_dirty_background_ratio: _,
         vm_dirty_ratio: _,
@@ -100,8 +100,6 @@ fn sysctls(keys: &mut Keys<'_>, of: &Sysctl) {
     let slab = "node reclaim scans page cache only, as with 100";
     keys.sysctl("vm.min_slab_ratio", vm_min_slab_ratio == 100, slab);
     keys.sysctl("vm.page-cluster", vm_page_cluster == 0, "one page of swap is read at a time, as with 0");
-    let none = "there is no proactive compaction, as with 0";
-    keys.sysctl("vm.compaction_proactiveness", is_off(vm_compaction_proactiveness), none);
     keys.sysctl("vm.defrag_mode", is_off(vm_defrag_mode), "reclaim does not keep pageblocks whole, as with 0");
     keys.sysctl("kernel.watchdog_thresh", kernel_watchdog_thresh == 0, "there is no watchdog, as with 0");
     let tiers = "memory tiering is not supported: no page is promoted";
@@ -291,13 +289,20 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         stat_row: _,
         counter_read: _,
         sample: _,
+        sample_node: _,
+        sample_page: _,
         page_fault: _,
         map_around: _,
+        page_mkwrite: _,
         file_call: _,
         file_request: _,
         name_lookup: _,
         file_write: _,
         file_create: _,
+        file_dirty: _,
+        file_buffers: _,
+        shmem_create: _,
+        page_activate: _,
         writeback_page: _,
         writeback_end: _,
         process_start: _,
@@ -313,6 +318,9 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         reclaim_batch: _,
         reclaim_pass: _,
         swap_write: _,
+        swap_read: _,
+        io_schedule: _,
+        nanosleep: _,
         slab_count: _,
         slab_scan_object: _,
         rcu_grace_ticks: _,

@@ -13,7 +13,6 @@ use crate::hw::PAGE_SIZE;
 use crate::lab_guest::recorder::Recorder;
 use crate::mm::prot_numa::Unit;
 use crate::numa::{Mm, Numa, Spent, Task, write_group, write_period};
-use crate::sched::Balancer;
 use crate::time::{Ns, PS_PER_NS, Ps};
 use mmtwin_event::Kind;
 use mmtwin_event::results::BalancingTime;
@@ -31,7 +30,6 @@ pub(crate) struct Balancing {
     /// The recorder's task, if there is one, is behind those of the threads.
     pub numa: Numa,
     pub recorder: Option<Recorder>,
-    pub(super) balancer: Balancer,
     /// By thread, in order of time.
     pub(super) pending: Vec<VecDeque<Pending>>,
     /// The last tick.
@@ -45,11 +43,11 @@ pub(crate) struct Balancing {
 }
 
 impl Balancing {
-    fn new(numa: Numa, recorder: Option<Recorder>, cpus: usize, image: Vec<Vec<(usize, Unit)>>) -> Balancing {
+    fn new(numa: Numa, recorder: Option<Recorder>, image: Vec<Vec<(usize, Unit)>>) -> Balancing {
         let threads = numa.tasks.len();
         let (pending, before) = (vec![VecDeque::new(); threads], vec![0; threads]);
         let told = vec![BalancingTime::default(); numa.mms.len()];
-        Balancing { numa, recorder, balancer: Balancer::new(cpus), pending, ticked: 0, before, told, image }
+        Balancing { numa, recorder, pending, ticked: 0, before, told, image }
     }
 }
 
@@ -212,5 +210,5 @@ pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError>
         numa.tasks.push(task);
     }
     let recorder = Recorder::of(scenario, &engine.kernel.machine, &mut numa);
-    Ok(Some(Balancing::new(numa, recorder, engine.queues.cpus(), image)))
+    Ok(Some(Balancing::new(numa, recorder, image)))
 }

@@ -19,7 +19,8 @@ impl Engine<'_> {
             | Activity::Kswapd(_)
             | Activity::Kcompactd(_)
             | Activity::Flusher(_)
-            | Activity::BioEndIo(_) => None,
+            | Activity::BioEndIo(_)
+            | Activity::Exiting(_) => None,
         });
         self.memory.end_epoch(accessors.flat_map(Accessor::take_touches));
         self.note_cpus();
@@ -29,7 +30,7 @@ impl Engine<'_> {
         let epoch = self.scenario.run.epoch.0 * PS_PER_NS;
         self.epoch_end = clock - clock % epoch + epoch;
         self.numa_tick(clock);
-        self.numa_balance(clock)?;
+        self.balance_load(clock)?;
         (0..self.queues.cpus() as u32).for_each(|cpu| self.queues.rotate(cpu));
         self.spread_kernel_threads()?;
         self.numa_begin_epoch(clock, self.epoch_end);

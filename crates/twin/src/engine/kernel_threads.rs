@@ -6,15 +6,15 @@
 //! that advances by batches.
 
 use super::RunError;
-use super::main_loop::{Engine, Step};
+use super::main_loop::{Due, Engine, Step};
 use super::process::{Activity, Process, Thread};
 use crate::frame::ZONES;
-use crate::mm::compaction::Kcompactd;
+use crate::mm::compaction::{INTERVAL, Kcompactd};
 use crate::mm::reclaim::KswapdImpl;
 use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::page_alloc::{Caller, Policy};
 use crate::probe::Task;
-use crate::time::{PS_PER_NS, Ps, Watch};
+use crate::time::{Ns, PS_PER_NS, Ps, Watch};
 
 /// Ids of the first kswapd and, behind those of 64 nodes, of the first kcompactd.
 const FIRST_KSWAPD: i32 = 60;
@@ -41,8 +41,21 @@ impl Engine<'_> {
             let thread =
                 self.add_kernel_thread(format!("kcompactd{node}"), caller(self, FIRST_KCOMPACTD, node), activity);
             self.kcompactds.push((node, thread));
+            if self.kernel.reclaim.rules.proactiveness > 0 {
+                self.due.set(INTERVAL, self.threads[thread].caller.cpu, Due::Wake(thread, 0));
+            }
         }
         self.queues.count_node_threads(first..self.threads.len());
+    }
+
+    /// The timer of a kcompactd runs out, and it has nothing to do: true if it is one and sleeps on.
+    pub(super) fn kcompactd_sleeps_on(&mut self, thread: usize, at: Ns) -> bool {
+        let Thread { activity: Activity::Kcompactd(kcompactd), caller, sleeps, .. } = &self.threads[thread] else {
+            return false;
+        };
+        let until = kcompactd.sleeps_on(&mut self.kernel, (caller.cpu, caller.task), at);
+        until.into_iter().for_each(|until| self.due.set(until, caller.cpu, Due::Wake(thread, *sleeps)));
+        until.is_some()
     }
 
     /// Adds a kernel thread.
@@ -79,7 +92,9 @@ impl Engine<'_> {
                 Activity::Kcompactd(kcompactd) => kcompactd.step(&mut ctx),
                 Activity::Flusher(flusher) => flusher.step(&mut ctx),
                 Activity::BioEndIo(end_io) => end_io.step(&mut ctx),
-                Activity::Nothing | Activity::Action(..) | Activity::Accessing(_) => return Step::Ended,
+                Activity::Nothing | Activity::Action(..) | Activity::Accessing(_) | Activity::Exiting(_) => {
+                    return Step::Ended;
+                }
             };
             match came {
                 Poll::On => {}

@@ -7,9 +7,9 @@
 
 use super::balancing::Balancing;
 use super::oom::Killed;
-use super::process::{Activity, Process, Thread};
+use super::process::{Process, Thread};
 use super::sample::Sampler;
-use super::slowpath::{SHORTEST_TURN, turn};
+use super::slowpath::turn;
 use super::watch::MANY_EVENTS;
 use super::writeback::WritebackThreads;
 use super::{Halted, Options, Ran, RunError, balancing, process, psi};
@@ -20,11 +20,10 @@ use crate::lab_guest::host::Host;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::slab::dentry::Dentries;
-use crate::mm::slowpath::AllocSlowpath;
 use crate::mm::writeback::Requests;
 use crate::page_alloc::AllocationFailure;
 use crate::probe::Probe;
-use crate::sched::{Psi, RunQueues};
+use crate::sched::{Balancer, Psi, RunQueues};
 use crate::time::{Ns, PS_PER_NS, Ps, Ready, Timers, Watch};
 use crate::workload::trace::Replayed;
 use mmtwin_event::results::{Ending, PhaseResult, Results};
@@ -112,7 +111,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) processes: Vec<Process>,
     pub(super) due: Timers<Due>,
     /// Times of timers that no CPU may run past: neither wakeups nor the ends of writes.
-    fixed: BTreeSet<Ns>,
+    pub(super) fixed: BTreeSet<Ns>,
     /// CPUs with something to run.
     pub(super) ready: Ready,
     /// The threads that run are known not to be in one and the same page loop.
@@ -125,11 +124,13 @@ pub(crate) struct Engine<'a> {
     /// NUMA balancing, if it is on.
     pub(crate) balancing: Option<Balancing>,
     /// Shortest turn of a CPU while memory is reclaimed.
-    turn: Ps,
+    pub(super) turn: Ps,
     /// Nodes and the threads of their kswapds.
     pub(super) kswapds: Vec<(usize, usize)>,
     /// Nodes and the threads of their kcompactds.
     pub(super) kcompactds: Vec<(usize, usize)>,
+    /// What CPUs know of their attempts to balance load.
+    pub(super) balancer: Balancer,
     /// The threads that write back, if there are files.
     pub(super) writeback_threads: Option<WritebackThreads>,
     /// Replayed part of a trace.
@@ -156,7 +157,8 @@ impl<'a> Engine<'a> {
         options.explicit |= options.trace.is_some();
         options.state.at = options.state.at.min(HORIZON);
         let machine = build::with_zones(&scenario.machine, &options.state.zones);
-        let mut kernel = build::kernel_of(scenario, &machine, Probe::new(options.events.iter().copied()))?;
+        let mut kernel =
+            build::kernel_of(scenario, (&machine, &options.state.iomem), Probe::new(options.events.iter().copied()))?;
         let process::Workload { processes, threads, regions } = process::workload(scenario, options.trace.as_ref())?;
         let costs = build::fault_costs(&scenario.machine);
         let load = Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?);
@@ -199,6 +201,7 @@ impl<'a> Engine<'a> {
             turn: turn(&kernel.alloc),
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
+            balancer: Balancer::new(cpus),
             writeback_threads: None,
             replayed: Replayed::default(),
             killed: Vec::new(),
@@ -242,7 +245,8 @@ impl<'a> Engine<'a> {
             self.kernel.queue_updates(begin);
         }
         // A state is read when the first sample has been taken, so that no thread has to wait for that.
-        let sampling = if self.options.state.zones.is_empty() { self.sampling() } else { 0 };
+        let first = self.sample_time(0..0);
+        let sampling = if self.options.state.zones.is_empty() { self.wait_for_sample(first) } else { 0 };
         self.fix(begin, Due::Sample);
         for (number, process) in self.scenario.processes.iter().enumerate() {
             self.fix(begin + sampling + process.start.0, Due::Start(number));
@@ -343,7 +347,9 @@ impl<'a> Engine<'a> {
                 self.end_phase(process, timer.at)?;
             }
             Due::Wake(thread, sleep) if self.threads[thread].sleeps == sleep => {
-                self.wake(thread, timer.at * PS_PER_NS)?;
+                if !self.kcompactd_sleeps_on(thread, timer.at) {
+                    self.wake(thread, timer.at * PS_PER_NS)?;
+                }
             }
             Due::PhaseEnd(..) | Due::Wake(..) => {}
             Due::Written(request) => {
@@ -367,130 +373,14 @@ impl<'a> Engine<'a> {
     }
 
     /// Does what timers of the kernel do until a time.
-    fn run_kernel_timers(&mut self, until: Ns) {
+    pub(super) fn run_kernel_timers(&mut self, until: Ns) {
         self.kernel.run_timers(until);
         self.memory.dentries.end_grace_periods(&mut self.kernel, until);
-    }
-
-    /// Runs the thread of a CPU for some time.
-    fn step(&mut self, cpu: u32, clock: Ps) -> Result<(), Stop> {
-        let Some(thread) = self.queues.running(cpu) else { return Ok(()) };
-        if !self.has_host_cpu(cpu) {
-            return Ok(());
-        }
-        let begin = self.kernel.clock(cpu);
-        if begin > clock {
-            self.make_ready(cpu);
-            return Ok(());
-        }
-        self.run_kernel_timers(clock / PS_PER_NS);
-        if clock >= self.epoch_end {
-            self.end_epoch(clock)?;
-            self.tick_host(clock);
-            if !self.has_host_cpu(cpu) {
-                return Ok(());
-            }
-            if self.queues.running(cpu) != Some(thread) {
-                self.make_ready(cpu);
-                return Ok(());
-            }
-        }
-        let due = self.due.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
-        let until = self.epoch_end.min(due);
-        if self.recorder() == Some(thread) {
-            return Ok(self.record(thread, until)?);
-        }
-        if self.run_loops_together(until)? {
-            return Ok(());
-        }
-        // One CPU at a time, so that they reach the allocator, or marked pages, in order.
-        let next = self.ready.first().map_or(Ps::MAX, |(at, other)| at + Ps::from(cpu < other));
-        let in_order = until.min(next).max(clock + 1);
-        let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
-        self.psi_runs(thread);
-        let reclaim = self.reclaim(thread, together);
-        let step = match reclaim {
-            Some(step) => step,
-            None => {
-                self.psi_runnable(thread, self.kernel.clock(cpu));
-                self.step_on(thread, in_order, together)?
-            }
-        };
-        self.note_high(thread);
-        let waits = self.psi_stepped(thread, reclaim.is_some(), step);
-        let ran = self.kernel.clock(cpu) - begin;
-        self.threads[thread].ran += ran;
-        if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
-            accessor.ran += ran;
-        }
-        self.numa_ran(thread, ran);
-        self.queues.ran(cpu, thread, ran);
-        match step {
-            Step::On => {}
-            Step::Asleep(until) => self.sleep(thread, until, waits)?,
-            Step::Waiting => self.stop_running(thread, waits)?,
-            Step::Ended => self.go_on(thread)?,
-            Step::Still => return Err(self.stands_still(Some(thread)).into()),
-            Step::Waits => return Err(self.waits_for_ever(thread).into()),
-        }
-        self.process_effects(cpu, clock)?;
-        self.make_ready(cpu);
-        Ok(())
-    }
-
-    /// End of a CPU's turn while memory is reclaimed. Every written page and every wakeup is a timer of its own; a turn
-    /// that is longer than the shortest continues past those.
-    fn turn_ends(&self, clock: Ps, due: Ps, in_order: Ps) -> Ps {
-        let fixed = self.fixed.first().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
-        let until = due.max(clock + self.turn - SHORTEST_TURN).min(fixed).min(self.epoch_end);
-        until.min(in_order.max(clock + self.turn.max(self.kernel.slice(clock))))
     }
 
     /// Adds a timer that no CPU may run past.
     pub(super) fn fix(&mut self, at: Ns, what: Due) {
         self.due.set(at, 0, what);
         self.fixed.insert(at);
-    }
-
-    /// Runs a thread: in order with other CPUs, or independently if possible.
-    fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
-        let awaited = self.threads[thread].slowpath.as_ref().map(AllocSlowpath::request);
-        // Its slow path may have exceeded its turn: it retries in the next one, and has no memory yet.
-        let sampled = matches!(&self.threads[thread].activity, Activity::Accessing(of) if of.replay.is_none())
-            && !(self.options.explicit && self.balancing.is_some());
-        let end = if sampled { until } else { in_order };
-        if awaited.is_some() && self.kernel.clock(self.threads[thread].caller.cpu) >= end {
-            return Ok(Step::On);
-        }
-        self.kernel.awaited = awaited;
-        let denied = std::mem::take(&mut self.threads[thread].denied);
-        let step = match &mut self.threads[thread].activity {
-            Activity::Nothing => Ok(Step::Ended),
-            Activity::Kswapd(_) | Activity::Kcompactd(_) | Activity::Flusher(_) | Activity::BioEndIo(_) => {
-                Ok(self.work_of_kernel(thread, until))
-            }
-            Activity::Action(..) => self.act(thread, end, denied),
-            Activity::Accessing(_) => {
-                self.memory.denied = denied;
-                self.touch(thread, end)
-            }
-        };
-        let got = awaited.is_some() && self.kernel.awaited.take().is_none();
-        match step {
-            Err(Stop::OutOfMemory(thread, failure)) => {
-                if got {
-                    // This is the next request.
-                    self.alloc_slowpath_ends(thread);
-                }
-                self.alloc_slowpath(thread, failure)
-            }
-            step => {
-                if awaited.is_some() {
-                    // It has its memory.
-                    self.alloc_slowpath_ends(thread);
-                }
-                step
-            }
-        }
     }
 }

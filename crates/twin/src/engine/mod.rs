@@ -11,6 +11,7 @@ mod cgroup_files;
 mod cgroup_write;
 pub mod check_state;
 mod epoch;
+mod exit;
 mod high_alloc;
 mod hinting_faults;
 mod host;
@@ -27,6 +28,7 @@ mod psi;
 mod recorder;
 mod sample;
 mod slowpath;
+mod step;
 mod thread_moves;
 mod vmalloc_test;
 mod wake;
@@ -76,6 +78,8 @@ pub struct State {
     pub nodes: Option<usize>,
     /// By CPU of that machine its node; empty: not known.
     pub cpu_nodes: Vec<u32>,
+    /// Where its memory is; empty: not known.
+    pub iomem: counters::Iomem,
     /// All zones of the machine; empty: a machine just booted.
     pub zones: Vec<ZoneState>,
     /// Pages on the LRU lists; `None`: none.

@@ -48,7 +48,7 @@ impl Engine<'_> {
     /// The threads of a process stop, and its memory is freed.
     fn end_victim(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         self.close_phase(process, at)?;
-        self.exit(process, at)
+        self.exit_at_once(process, at)
     }
 
     /// How a run ends that is out of memory and has no eligible victim.

@@ -15,8 +15,11 @@ use crate::workload::accessor::{Accessing, Accessor};
 use crate::workload::ahead::Ahead;
 use crate::workload::latencies::Latencies;
 use crate::workload::sampled::Rest;
-use mmtwin_scenario::program::AccessPlan;
-use mmtwin_scenario::program::{self, Pattern};
+use mmtwin_scenario::program::{self, AccessPlan, Pattern};
+use mmtwin_scenario::workload::Via;
+
+/// How much later than asked a sleeping task wakes up on an idle CPU (`timer_slack_ns`).
+const TIMER_SLACK: Ns = 50_000;
 
 impl Engine<'_> {
     /// A process starts: its threads are placed on CPUs, and its first phase begins.
@@ -25,6 +28,9 @@ impl Engine<'_> {
             let cpu = self.first_cpu(thread);
             self.threads[thread].caller.cpu = cpu;
             self.numa_started(thread, at);
+            if let Some(cpu) = self.begin_cpu(thread) {
+                self.move_thread(thread, cpu)?;
+            }
         }
         self.next_phase(process, at)
     }
@@ -127,7 +133,8 @@ impl Engine<'_> {
             | Activity::Kswapd(_)
             | Activity::Kcompactd(_)
             | Activity::Flusher(_)
-            | Activity::BioEndIo(_) => None,
+            | Activity::BioEndIo(_)
+            | Activity::Exiting(_) => None,
         };
         if let Activity::Accessing(accessor) = std::mem::take(&mut at.activity) {
             at.touched = Some(accessor);
@@ -170,7 +177,8 @@ impl Engine<'_> {
                 | Activity::Kswapd(_)
                 | Activity::Kcompactd(_)
                 | Activity::Flusher(_)
-                | Activity::BioEndIo(_) => self.threads[thread].touched.as_ref(),
+                | Activity::BioEndIo(_)
+                | Activity::Exiting(_) => self.threads[thread].touched.as_ref(),
             });
         let accesses = accessor.flat_map(|accessor| &accessor.list);
         let shared = accesses.filter(|access| access.plan.shared);
@@ -181,11 +189,13 @@ impl Engine<'_> {
     fn accessor(&mut self, thread: usize, phase: usize, shared: &mut Vec<(usize, usize)>) -> Accessor {
         let at = &self.threads[thread];
         let process = &self.processes[at.process];
-        // Read-ahead depends on the order of the accesses to a file.
-        let of_file = |plan: &AccessPlan| self.memory.regions[process.regions[plan.region]].file;
+        // Read-ahead depends on the order of the accesses to a file, and calls on memory do not go through page tables.
+        let region = |plan: &AccessPlan| &self.memory.regions[process.regions[plan.region]];
+        let one_by_one = |plan: &AccessPlan| region(plan).file || plan.via == Via::Syscall && !region(plan).anon;
         // So does the latency of those that arrive.
-        let in_order = |plan: &AccessPlan| of_file(plan) || plan.arrivals.is_some();
+        let in_order = |plan: &AccessPlan| one_by_one(plan) || plan.arrivals.is_some();
         let explicit = self.options.explicit || at.phases[phase].accesses.iter().any(in_order);
+        let (worker, nanosleep) = (self.scenario.machine.worker, self.scenario.machine.cost.nanosleep.0 / PS_PER_NS);
         let mut list = Vec::new();
         for plan in &at.phases[phase].accesses {
             let (region, mapper) = (process.regions[plan.region], process.mappers[plan.region]);
@@ -210,7 +220,16 @@ impl Engine<'_> {
             };
             let (faults, time, user, ahead, reader, busy) = (0, 0, 0, Ahead::default(), Reader::default(), 0.0);
             let renewed = plan.stream.count;
-            let (plan, log, logged) = (plan.clone(), None, 0);
+            let (mut plan, log, logged) = (plan.clone(), None, 0);
+            let own = match plan.stream.pattern() {
+                Pattern::Draws(..) => worker.access,
+                Pattern::Walk(_) => worker.access_in_order,
+            };
+            plan.think = plan.think.max(own.0);
+            if plan.sleep > 0 {
+                plan.think += nanosleep;
+                plan.sleep += TIMER_SLACK;
+            }
             let (begun, due, latencies) = (None, None, Latencies::default());
             list.push(Accessing {
                 plan,
@@ -244,8 +263,8 @@ impl Engine<'_> {
     /// A phase of a process ends, and the next begins when the sample of its end has been taken.
     pub(super) fn end_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         self.close_phase(process, at)?;
-        self.sample_of(process, at)?;
-        self.next_phase(process, at + self.sampling())
+        let wait = self.sample_of(process, at)?;
+        self.next_phase(process, at + wait)
     }
 
     /// Takes all threads of a process from what they do and notes what the phase has achieved.
@@ -286,11 +305,13 @@ impl Engine<'_> {
                 | Activity::Kswapd(_)
                 | Activity::Kcompactd(_)
                 | Activity::Flusher(_)
-                | Activity::BioEndIo(_) => {}
+                | Activity::BioEndIo(_)
+                | Activity::Exiting(_) => {}
             }
         }
         let config = &self.scenario.processes[process];
-        let mut result = self.processes[process].result(config, &self.threads, &self.memory.regions, at);
+        let placement = self.placement(process);
+        let mut result = self.processes[process].result(config, &self.threads, placement, at);
         result.balancing = self.numa_time(process);
         result.active_nodes = self.numa_active_nodes(process);
         self.settle_writes(process);
@@ -318,48 +339,14 @@ impl Engine<'_> {
         watched.into_iter().for_each(|region| self.memory.settle_writes(&self.kernel, region, &touches));
     }
 
-    /// A process ends and gives its memory back.
-    pub(crate) fn exit(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
-        let this = &mut self.processes[process];
-        self.unended -= usize::from(!this.ended);
-        (this.phase, this.ended) = (None, true);
-        let (kept, threads) = (std::mem::take(&mut this.kept), this.threads.clone());
-        let regions: Vec<(usize, usize)> = this.regions.iter().copied().zip(this.mappers.iter().copied()).collect();
-        let image = std::mem::take(&mut this.image).into_iter().map(|region| (region, 0));
-        let caller = self.threads[threads.start].caller;
-        self.kernel.wait(caller.cpu, at * PS_PER_NS);
-        for page in kept {
-            self.kernel.free_unchecked(caller.cpu, caller.task, page).map_err(crate::mm::kernel::KernelError::from)?;
-        }
-        for (number, mapper) in regions.into_iter().chain(image) {
-            let region = &mut self.memory.regions[number];
-            region.users -= 1;
-            let all = 0..region.len();
-            region.unmap_shared(&mut self.kernel, &caller, mapper, all);
-            if region.users == 0 && region.file {
-                region.tables.free(&mut self.kernel, &caller)?;
-                if self.memory.regions[number].temporary {
-                    let all = 0..self.memory.regions[number].len();
-                    self.memory.discard(&mut self.kernel, &caller, number, all)?;
-                }
-            } else if self.memory.regions[number].users == 0 {
-                self.memory.leave_swap(&mut self.kernel, &caller, number)?;
-                self.memory.regions[number].unmap(&mut self.kernel, &caller)?;
-            }
-        }
-        self.exited = self.exited.max(self.kernel.clock(caller.cpu).div_ceil(PS_PER_NS));
-        for thread in threads {
-            self.queues.leave(self.threads[thread].caller.cpu);
-            self.numa_ended(thread);
-        }
-        Ok(())
-    }
-
     /// A CPU goes offline; its threads move to others.
     pub(super) fn take_offline(&mut self, cpu: u32) -> Result<(), RunError> {
         let here = |thread: &usize| self.threads[*thread].caller.cpu == cpu;
         // Threads that have not begun have no CPU yet, those that have ended none any more.
-        let live = |thread: &usize| self.processes[self.threads[*thread].process].phase.is_some();
+        let live = |thread: &usize| {
+            let of = &self.threads[*thread];
+            self.processes[of.process].phase.is_some() || matches!(of.activity, Activity::Exiting(_))
+        };
         let moving: Vec<usize> = (0..self.threads.len()).filter(live).filter(here).collect();
         let at = self.kernel.clock(cpu);
         let running: Vec<bool> = moving.iter().map(|&thread| self.queues.holds(cpu, thread)).collect();

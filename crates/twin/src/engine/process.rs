@@ -1,6 +1,7 @@
 //! Processes and threads while they run.
 
 use super::action_stats::{ActionStats, Part};
+use super::exit::Exit;
 use crate::build;
 use crate::build::BuildError;
 use crate::frame::Pfn;
@@ -85,6 +86,8 @@ pub(crate) enum Activity {
     Flusher(Flusher),
     /// Ending writes.
     BioEndIo(BioEndIo),
+    /// Freeing the memory of its process, which has ended.
+    Exiting(Exit),
 }
 
 /// An action under way.
@@ -369,12 +372,12 @@ impl Process {
         }
     }
 
-    /// Results of the current phase, which ends at a time.
+    /// Results of the current phase, which ends at a time. `placement`: pages of its regions.
     pub(super) fn result(
         &self,
         config: &spec::Process,
         threads: &[Thread],
-        regions: &[Region],
+        placement: Vec<Placement>,
         end: Ns,
     ) -> PhaseResult {
         let Some(phase) = self.phase.map(|at| &self.phases[at]) else { return PhaseResult::default() };
@@ -413,8 +416,6 @@ impl Process {
             let (kind, detail) = super::actions::named(&action.kind);
             stats.result(kind, detail)
         });
-        let placement = self.regions.iter().zip(&self.region_names);
-        let placement = placement.map(|(&at, name)| Placement { region: name.clone(), nodes: regions[at].by_node() });
         PhaseResult {
             process: self.name.clone(),
             phase: phase.name.clone(),
@@ -422,7 +423,7 @@ impl Process {
             end,
             accesses,
             actions: actions.collect(),
-            placement: placement.collect(),
+            placement,
             balancing: None,
             active_nodes: None,
         }

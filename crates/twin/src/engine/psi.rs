@@ -1,8 +1,9 @@
 //! States of threads for pressure stall information ([`crate::sched::Psi`]): where they begin and end to run, to wait
 //! and to stall.
 //!
-//! A thread stalls while it reclaims, compacts, or sleeps above `memory.high`; kswapd and kcompactd do while they work.
-//! Not modelled: the recorder among the runnable tasks, waits of the threads of writeback.
+//! A thread stalls while it reclaims, compacts, or sleeps above `memory.high`; kswapd does while it works,
+//! kcompactd while it does for a request. Not modelled: the recorder among the runnable tasks, waits of the threads of
+//! writeback.
 
 use super::main_loop::{Engine, Step};
 use super::process::{Activity, Thread};
@@ -24,7 +25,11 @@ impl Thread {
     /// It stalls on memory while it runs or waits for a CPU.
     fn stalls(&self) -> bool {
         let reclaims = self.slowpath.as_ref().is_some_and(|of| of.direct.is_some() || of.compact.is_some());
-        let works = matches!(self.activity, Activity::Kswapd(_) | Activity::Kcompactd(_));
+        let works = match &self.activity {
+            Activity::Kswapd(_) => true,
+            Activity::Kcompactd(kcompactd) => kcompactd.is_requested(),
+            _ => false,
+        };
         reclaims || self.high.is_some() || self.node_reclaim.is_some() || works
     }
 }

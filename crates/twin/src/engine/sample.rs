@@ -7,11 +7,13 @@
 use super::RunError;
 use super::cgroup_files::{cgroups, system};
 use super::main_loop::Engine;
+use super::process::Process;
 use crate::mm::kernel::Kernel;
 use crate::page_alloc::PageAllocator;
-use crate::time::{Ns, PS_PER_NS};
+use crate::time::{Ns, PS_PER_NS, Ps};
 use crate::vmstat::VmStat;
 use mmtwin_event::counters::Row;
+use mmtwin_event::results::Placement;
 use mmtwin_event::words::glob;
 use mmtwin_event::{CounterRow, Sink, counters};
 use std::ops::Range;
@@ -106,39 +108,75 @@ impl Sampler {
 }
 
 impl Engine<'_> {
-    /// For how long those wait that wait for a sample.
-    pub(super) fn sampling(&self) -> Ns {
-        let machine = &self.scenario.machine;
-        if machine.cpu.single_threaded_tcg { machine.cost.sample.0.div_ceil(PS_PER_NS) } else { 0 }
+    /// Takes the sample at the end of a process's phase. Returns for how long the process waits for it.
+    pub(super) fn sample_of(&mut self, process: usize, at: Ns) -> Result<Ns, RunError> {
+        // Of many processes it has the regions of that one only: with those of all it would be as long as there are processes,
+        // as often as one of them ends a phase.
+        let many = self.scenario.processes.len() > MANY;
+        let of = if many { process..process + 1 } else { 0..self.processes.len() };
+        let time = self.sample_time(of.clone());
+        let wait = self.wait_for_sample(time);
+        self.take_sample(of, time, at)?;
+        Ok(wait)
     }
 
-    /// Takes the sample at the end of a process's phase. Of many processes it has the regions of that one only: with those of
-    /// all it would be as long as there are processes, as often as one of them ends a phase.
-    pub(super) fn sample_of(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
-        let all = 0..self.processes.len();
-        self.take_sample(if self.scenario.processes.len() > MANY { process..process + 1 } else { all }, at)
+    /// For how long those wait that wait for a sample which takes the recorder a time: where CPUs share their time, the
+    /// longer the more of them are busy.
+    pub(super) fn wait_for_sample(&self, time: Ps) -> Ns {
+        if !self.scenario.machine.cpu.single_threaded_tcg {
+            return 0;
+        }
+        let busy = (0..self.queues.cpus() as u32).filter(|&cpu| self.queues.len(cpu) > 0).count() as u64;
+        (time * (1 + busy)).div_ceil(PS_PER_NS)
+    }
+
+    /// The recorder's time for a sample of some processes, whose page tables `numa_maps` walks.
+    pub(super) fn sample_time(&self, of: Range<usize>) -> Ps {
+        let cost = &self.scenario.machine.cost;
+        let frames = &self.kernel.alloc.frames;
+        let entries: u64 = self.processes[of]
+            .iter()
+            .filter(|process| !process.ended)
+            .flat_map(|process| process.regions.iter().zip(&process.mappers))
+            .map(|(&region, &mapper)| self.memory.regions[region].table_entries(mapper, |pfn| frames.order(pfn) > 0))
+            .sum();
+        let nodes = self.kernel.machine.nodes.len() as u64;
+        cost.sample.0 + cost.sample_node.0 * nodes + cost.sample_page.0 * entries
     }
 
     /// Takes a sample, which may take the recorder a time.
     pub(super) fn sample(&mut self, at: Ns) -> Result<(), RunError> {
-        self.take_sample(0..self.processes.len(), at)
+        let all = 0..self.processes.len();
+        let time = self.sample_time(all.clone());
+        self.take_sample(all, time, at)
     }
 
-    fn take_sample(&mut self, of: Range<usize>, at: Ns) -> Result<(), RunError> {
+    /// Where the pages are that the page tables of a process map, by region.
+    pub(super) fn placement(&self, process: usize) -> Vec<Placement> {
+        let Process { regions, mappers, region_names, .. } = &self.processes[process];
+        let (frames, zones) = (&self.kernel.alloc.frames, &self.kernel.alloc.zones);
+        let pages = |(&region, &mapper): (&usize, &usize)| {
+            self.memory.regions[region].resident_by_node(mapper, |pfn| zones[frames.zone(pfn)].node)
+        };
+        let nodes = regions.iter().zip(mappers).map(pages);
+        nodes.zip(region_names).map(|(nodes, name)| Placement { region: name.clone(), nodes }).collect()
+    }
+
+    fn take_sample(&mut self, of: Range<usize>, time: Ps, at: Ns) -> Result<(), RunError> {
         let (first, last) = (&self.processes[of.start], &self.processes[of.end - 1]);
         let threads = first.threads.start..last.threads.end;
-        let regions = self.processes[of].iter().flat_map(|process| {
-            let names = process.regions.iter().zip(&process.region_names);
-            names.map(|(&number, name)| (process.name.as_str(), name.as_str(), number))
-        });
-        let placed: Vec<(String, Vec<u64>)> = regions
-            .map(|(process, region, number)| (format!("{process}/{region}"), self.memory.regions[number].by_node()))
+        let placed: Vec<(String, Vec<u64>)> = of
+            // A process that has ended has no page tables.
+            .filter(|&process| !self.processes[process].ended)
+            .flat_map(|process| {
+                let name = &self.processes[process].name;
+                self.placement(process).into_iter().map(move |of| (format!("{name}/{}", of.region), of.nodes))
+            })
             .collect();
         let tasks = self.numa_tasks(threads);
         let totals = self.psi.as_mut().map_or(&[][..], |psi| psi.read(at * PS_PER_NS));
         let rows = (totals.first().map(system), cgroups(self.scenario, &self.kernel, totals));
         self.sampler.sample(&mut self.kernel, &placed, &tasks, rows, at, self.sink);
-        let time = self.scenario.machine.cost.sample.0;
         if !self.wake_recorder(time, at)? && self.kernel.spend_beside(time) {
             // The running thread of a CPU has run all the time.
             for cpu in 0..self.queues.cpus() as u32 {

@@ -1,19 +1,23 @@
-//! Moves of threads between CPUs, with NUMA balancing on: by load balancing, by `task_numa_migrate`, and at wakeup.
+//! Moves of threads between CPUs: by load balancing, by `task_numa_migrate`, and at wakeup.
 //!
 //! CPUs balance in order of their number at the end of an epoch, within the node and then over the machine
 //! (`load_balance`, [`crate::sched`]). A thread that moves keeps its place in the queue. At wakeup a thread is placed
-//! on its own CPU or, if that is busy, on an idle one of the same node.
+//! on its own CPU or, if that is busy, on an idle one of the same node; a process that begins, on any idle one. Not
+//! modelled: the CPU of who wakes it (`wake_affine`), and, without NUMA balancing, the move of a thread that runs.
 
 use super::RunError;
 use super::balancing::Balancing;
 use super::main_loop::Engine;
+use super::process::Thread;
+use crate::mm::kernel::Kernel;
 use crate::numa::write_period;
-use crate::sched::Level;
+use crate::sched::{BalanceRules, BalanceTask, Hooks, Level, Locality};
 use crate::time::{Ns, PS_PER_NS, Ps};
 use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::value::{Bytes, Str};
 use mmtwin_event::vocabulary::SchedMigrateTask;
+use mmtwin_scenario::workload::Process;
 
 /// Characters of a task's name.
 const COMM: usize = 15;
@@ -22,25 +26,43 @@ const DEFAULT_PRIO: i32 = 120;
 
 impl Engine<'_> {
     /// Load balancing at the tick: CPUs pull threads from busier ones.
-    pub(super) fn numa_balance(&mut self, clock: Ps) -> Result<(), RunError> {
+    pub(super) fn balance_load(&mut self, clock: Ps) -> Result<(), RunError> {
+        let none_waits = (0..self.queues.cpus() as u32).all(|cpu| self.queues.len(cpu) < 2);
+        let nothing = self.balancing.is_none() && none_waits;
         for cpu in 0..self.queues.cpus() as u32 {
-            for level in [Level::Node, Level::Machine] {
-                let Some(Balancing { numa, balancer, .. }) = &mut self.balancing else { return Ok(()) };
-                let stat = &self.kernel.stat;
-                if !stat.is_online(cpu) {
-                    continue;
-                }
-                let (online, now) = (|cpu| stat.is_online(cpu), clock / PS_PER_NS);
-                let place = (cpu, level);
-                for thread in numa.balance(balancer, place, &self.queues, online, &mut self.kernel.probe, now) {
+            let pulls = !nothing && self.kernel.stat.is_online(cpu);
+            for level in [Level::Node, Level::Machine].into_iter().filter(|_| pulls) {
+                for thread in self.pulled((cpu, level), clock / PS_PER_NS) {
                     self.move_thread(thread, cpu)?;
                 }
             }
-            if let Some(Balancing { balancer, .. }) = &mut self.balancing {
-                balancer.ticked(cpu, &self.queues);
-            }
+            self.balancer.ticked(cpu, &self.queues);
         }
         Ok(())
+    }
+
+    /// The threads that a CPU pulls now.
+    fn pulled(&mut self, place: (u32, Level), now: Ns) -> Vec<usize> {
+        let Kernel { stat, machine, probe, writeback, .. } = &mut self.kernel;
+        let online = |cpu| stat.is_online(cpu);
+        if let Some(Balancing { numa, .. }) = &self.balancing {
+            return numa.balance(&mut self.balancer, place, &self.queues, online, probe, now);
+        }
+        let cpus: Vec<Vec<u32>> = (0..machine.nodes.len()).map(|node| machine.cpus_of(node)).collect();
+        let (threads, processes) = (&self.threads, &self.scenario.processes);
+        let node_threads: Vec<(usize, usize)> = [&self.kswapds[..], &self.kcompactds].concat();
+        let bound = self.writeback_threads.filter(|_| !writeback.rules.ends_anywhere).map(|of| of.end_io);
+        let may_run_on = |thread: usize, cpu: u32| match node_threads.iter().find(|of| of.1 == thread) {
+            Some((node, _)) => cpus[*node].is_empty() || cpus[*node].contains(&cpu),
+            None => bound != Some(thread) && is_allowed(&threads[thread], processes, cpu),
+        };
+        let task =
+            |thread: usize| BalanceTask { pid: threads[thread].caller.task.pid, preferred_nid: None, exec_start: 0 };
+        let kernel = &self.scenario.kernel;
+        let rules = BalanceRules { hz: kernel.hz.into(), sched: kernel.sched };
+        let hooks =
+            Hooks { rules, cpus: &cpus, task: &task, may_run_on: &may_run_on, locality: &|_| Locality::Neutral };
+        self.balancer.balance(place, &self.queues, &hooks, online, probe, now)
     }
 
     /// A thread moves to another CPU, with its place in the queue.
@@ -107,13 +129,34 @@ impl Engine<'_> {
 
     /// A CPU for a thread that wakes: its own if that is idle, else an idle one of its node.
     pub(crate) fn wake_up_cpu(&self, thread: usize) -> Option<u32> {
-        let Balancing { numa, .. } = self.balancing.as_ref()?;
-        let own = self.cpu_of(thread);
-        if self.queues.len(own) == 0 {
+        let machine = &self.kernel.machine;
+        let node = machine.node_of(self.cpu_of(thread));
+        self.idle_cpu(thread, |cpu| machine.node_of(cpu) == node)
+    }
+
+    /// A CPU for a thread of a process that begins: who wakes it sleeps then, wherever that is. One that is to begin on a node
+    /// is bound to that meanwhile.
+    pub(super) fn begin_cpu(&self, thread: usize) -> Option<u32> {
+        let bound = self.scenario.processes[self.threads[thread].process].start_node.is_some();
+        self.wake_up_cpu(thread).or_else(|| self.idle_cpu(thread, |_| !bound))
+    }
+
+    /// An idle CPU of some, if a thread's own is not idle.
+    fn idle_cpu(&self, thread: usize, of: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.queues.len(self.cpu_of(thread)) == 0 {
             return None;
         }
-        let cpus = &numa.topology.cpus[self.kernel.machine.node_of(own)];
-        let idle = |&&cpu: &&u32| self.queues.len(cpu) == 0 && self.kernel.stat.is_online(cpu);
-        cpus.iter().filter(idle).copied().find(|&cpu| numa.tasks[thread].may_run_on(cpu))
+        let may_run_on = |cpu: u32| match &self.balancing {
+            Some(Balancing { numa, .. }) => numa.tasks[thread].may_run_on(cpu),
+            None => is_allowed(&self.threads[thread], &self.scenario.processes, cpu),
+        };
+        let online = self.kernel.stat.online().iter().copied();
+        online.filter(|&cpu| of(cpu) && self.queues.len(cpu) == 0).find(|&cpu| may_run_on(cpu))
     }
+}
+
+/// A thread's process may run on a CPU, and so may the thread.
+fn is_allowed(thread: &Thread, processes: &[Process], cpu: u32) -> bool {
+    let allowed = processes.get(thread.process).and_then(|of| of.cpus.as_ref());
+    thread.pinned.map_or_else(|| allowed.is_none_or(|cpus| cpus.numbers().contains(&cpu)), |own| own == cpu)
 }

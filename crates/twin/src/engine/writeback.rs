@@ -52,6 +52,10 @@ impl Engine<'_> {
     /// Writes one of the sysctls of dirty pages; of a percentage and bytes the one that was written last counts.
     pub(super) fn set_dirty_sysctl(&mut self, name: &str, value: u64) {
         const NS_PER_CS: u64 = 10_000_000;
+        if name == "vm.dirty_writeback_centisecs" {
+            self.kernel.writeback.set_interval(value.saturating_mul(NS_PER_CS));
+            return;
+        }
         let rules = &mut self.kernel.writeback.rules;
         let pages = Limit::Pages(value.div_ceil(PAGE_SIZE));
         match name {
@@ -60,7 +64,6 @@ impl Engine<'_> {
             "vm.dirty_background_ratio" => rules.limits.background = Limit::Percent(value),
             "vm.dirty_background_bytes" => rules.limits.background = pages,
             "vm.dirty_expire_centisecs" => rules.expire = value.saturating_mul(NS_PER_CS),
-            "vm.dirty_writeback_centisecs" => rules.interval = value.saturating_mul(NS_PER_CS),
             _ => return,
         }
         self.kernel.alloc.dirty_limits = Some(rules.limits);
@@ -139,18 +142,18 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// The disk is done with a request: that of a file is ended by its thread.
+    /// The disk is done with a request: that of a file, or of swap beside files, is ended by its thread.
     pub(super) fn transferred(&mut self, cpu: u32, request: u64, at: Ns) -> Result<(), RunError> {
         let late = self.memory.late_by(request);
         if late > 0 {
             self.due.set(at + late.div_ceil(PS_PER_NS), cpu, Due::Written(request));
             return Ok(());
         }
-        let uncongested = self.memory.requests.leave_queue(request);
+        let requests = &mut self.memory.requests;
+        let by_thread = self.memory.costs.write_end > 0 && requests.is_on_disk(request) == Some(true);
+        let uncongested = requests.leave_queue(request);
         self.kernel.reclaim.request_ended(uncongested);
-        let Some(WritebackThreads { end_io, ends_on, .. }) =
-            self.writeback_threads.filter(|_| self.memory.costs.write_end > 0)
-        else {
+        let Some(WritebackThreads { end_io, ends_on, .. }) = self.writeback_threads.filter(|_| by_thread) else {
             let mut requests = std::mem::take(&mut self.memory.requests);
             requests.end(&mut self.kernel, (cpu, Task::default()), request);
             self.memory.requests = requests;

@@ -11,6 +11,8 @@ pub(crate) struct FaultCosts {
     pub wakeup: Ps,
     /// To map one more page in it.
     pub map_around: Ps,
+    /// A write fault on a page of a file takes this more.
+    pub mkwrite: Ps,
     /// To clear a huge page.
     pub clear_huge: Ps,
     /// A call that reads or writes a page of a file.
@@ -40,17 +42,27 @@ pub(crate) struct FaultCosts {
     /// Fixed cost of a batch of a list, and of a pass over a cgroup's lists.
     pub batch: Ps,
     pub pass: Ps,
-    /// To write a page to swap.
+    /// To write a page to swap, and to read one from it.
     pub swap_write: Ps,
+    pub swap_read: Ps,
+    /// To sleep for a request and wake up.
+    pub io_schedule: Ps,
     /// Count of a shrinker's objects, and scan of one object.
     pub count_objects: Ps,
     pub scan_object: Ps,
     /// A call that looks up a name that does not exist.
     pub lookup: Ps,
-    /// A call that writes a page of a file that is in memory, and what it takes more if it is not.
+    /// A call that writes a page of a file that is in memory, and what it takes more if it is not, if it is clean, and if
+    /// it has no buffers.
     pub file_write: Ps,
     pub file_create: Ps,
-    /// Start of writeback of a dirty page, and its end.
+    pub file_dirty: Ps,
+    pub file_buffers: Ps,
+    /// A new page of shared memory, besides its allocation.
+    pub shmem_create: Ps,
+    /// Activation of a page by a call.
+    pub activate: Ps,
+    /// Writeback of a dirty page until the disk has it, and the end of a request.
     pub write_page: Ps,
     pub write_end: Ps,
 }

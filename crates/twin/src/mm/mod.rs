@@ -7,6 +7,7 @@
 //! | `mm/truncate.c` | [`truncate`] |
 //! | `mm/madvise.c` | `MADV_DONTNEED`: [`truncate`]; `MADV_FREE`: [`lazyfree`] |
 //! | `mm/memory.c`, `mm/huge_memory.c` (faults of anonymous memory) | [`region`] |
+//! | `mm/shmem.c` | faults: [`region`]; calls: [`shmem`] |
 //! | `mm/swap_state.c`, `mm/swapfile.c` | [`swap`] |
 //! | `mm/rmap.c` | [`rmap`]; accessed bits in [`accessed`] |
 //! | `mm/swap.c` (LRU lists and folio batches) | [`lru`] |
@@ -43,6 +44,7 @@ pub mod reclaim;
 pub(crate) mod region;
 pub mod replacement;
 pub(crate) mod rmap;
+pub(crate) mod shmem;
 pub mod slab;
 pub(crate) mod slowpath;
 pub(crate) mod stall;

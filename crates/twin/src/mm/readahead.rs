@@ -9,7 +9,7 @@
 /// Misses of mapped reads after which nothing is read around them (`MMAP_LOTSAMISS`).
 const LOTS_OF_MISSES: u32 = 100;
 
-/// State of a reader (`struct file_ra_state`); all in pages.
+/// State of an open file (`struct file_ra_state`); all in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Readahead {
     start: u64,

@@ -144,7 +144,9 @@ impl AccessState {
     pub(crate) fn write_out(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn, class: IoClass) -> bool {
         let file = self.regions[self.of_content(kernel.alloc.frames.content(page)).region].file;
         if !file {
-            kernel.spend(by.0, self.costs.swap_write);
+            // A device of its own interrupts the CPU that asked, when it is done.
+            let end = if self.device(false).synchronous || self.is_on_disk(false) { 0 } else { self.costs.write_end };
+            kernel.spend(by.0, self.costs.swap_write + end);
         }
         let done = self.submit(kernel, by, vec![page], (file, class));
         if !done {

@@ -8,7 +8,7 @@
 use crate::frame::{Flag, NO_PAGE, Pfn};
 use crate::hw::{Device, IoClass};
 use crate::mm::filemap::Touched;
-use crate::mm::kernel::{Kernel, KernelError};
+use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
 use crate::mm::vmscan::Retries;
@@ -157,37 +157,6 @@ impl AccessState {
         Some((cached, self.swap.slot_of(cached)?))
     }
 
-    /// Frees the swap slots of a region that is not mapped any more.
-    pub(crate) fn leave_swap(
-        &mut self,
-        kernel: &mut Kernel,
-        caller: &Caller,
-        region: usize,
-    ) -> Result<(), KernelError> {
-        if self.swap.slots.is_empty() || self.regions[region].file {
-            return Ok(());
-        }
-        let mut page = 0;
-        while page < self.regions[region].len() {
-            let mut pages = 1;
-            match self.regions[region].entry(page) {
-                Entry::Present(pfn) => self.free_slots(kernel, pfn),
-                Entry::Gone(slot) => match self.swap.slots[slot as usize].cached {
-                    NO_PAGE => self.free_slot(kernel, slot),
-                    // It is being written, or waits to be freed.
-                    cached => {
-                        pages = 1 << kernel.alloc.frames.order(cached);
-                        self.free_slots(kernel, cached);
-                        kernel.release(caller, cached)?;
-                    }
-                },
-                Entry::Absent | Entry::Zero => {}
-            }
-            page += pages;
-        }
-        Ok(())
-    }
-
     /// A page that is in swap's cache is mapped again, a huge page as a whole (`do_swap_page`; before 6.11 one of its base
     /// pages at a time).
     fn map_from_cache(
@@ -242,8 +211,9 @@ impl AccessState {
         let synchronous = self.device(false).synchronous;
         reclaim.pgpgin += if synchronous && kernel.reclaim.rules.swap_by_page { 0 } else { 4 };
         // A fault that finds its page locked for the disk is made again.
-        kernel.stat.events.faults += 1 + u64::from(!synchronous && kernel.reclaim.rules.retries != Retries::None);
-        kernel.spend(caller.cpu, self.costs.fault);
+        let faults = 1 + u64::from(!synchronous && kernel.reclaim.rules.retries != Retries::None);
+        kernel.stat.events.faults += faults;
+        kernel.spend(caller.cpu, self.costs.fault * faults + self.costs.swap_read);
         let node = kernel.node_of_frame(pfn);
         self.regions[region].put(page, pfn, node);
         self.regions[region].map_shared(mapper, page);
@@ -264,9 +234,10 @@ impl AccessState {
         if synchronous {
             return Ok(Touched::Done);
         }
-        let done = self.device(false).submit(kernel.clock(caller.cpu), IoClass::Sync, SWAP + u64::from(slot), 1);
-        kernel.wait_for_read(pfn);
-        Ok(Touched::Wait(done))
+        let device = self.device(false);
+        kernel.spend(caller.cpu, device.copy(1));
+        let done = device.submit(kernel.clock(caller.cpu), IoClass::Sync, SWAP + u64::from(slot), 1);
+        Ok(self.sleep_for_read(kernel, caller.cpu, pfn, done))
     }
 }
 

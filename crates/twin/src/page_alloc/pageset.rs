@@ -212,6 +212,30 @@ impl PageAllocator {
         }
     }
 
+    /// As [`Self::fill_per_cpu`], for lists of other types than movable: out of pageblocks of their own, of which the rest is
+    /// in use. No other free block of these types must be there yet.
+    pub(crate) fn fill_per_cpu_apart(&mut self, zone: usize, cpu: u32, state: &PerCpuState) {
+        for of in [Migratetype::Unmovable, Migratetype::Reclaimable] {
+            let lists = state.lists.iter().filter(|list| list.1 == of);
+            let pages: u64 = lists.map(|(order, _, blocks)| blocks << order).sum();
+            let order = self.rules.pageblock_order;
+            for _ in 0..pages.div_ceil(1 << order) {
+                let Some(page) = self.take_smallest(zone, order, Migratetype::Movable) else { break };
+                self.blocks[(page >> order) as usize] = of;
+                self.push_free(zone, page, order, of, true);
+            }
+        }
+        self.fill_per_cpu(zone, cpu, state);
+        for of in [Migratetype::Unmovable, Migratetype::Reclaimable] {
+            while let Some(order) =
+                (0..=self.rules.max_order).find(|&at| !self.zones[zone].free[at as usize][of as usize].is_empty())
+            {
+                let Some(page) = self.take_smallest(zone, order, of) else { break };
+                self.frames.set(page, State::Allocated, order, of, zone);
+            }
+        }
+    }
+
     /// Puts on a CPU's lists what a kernel had there, as far as there are blocks and lists.
     pub(crate) fn fill_per_cpu(&mut self, zone: usize, cpu: u32, state: &PerCpuState) {
         for &(order, of, blocks) in &state.lists {

@@ -4,7 +4,8 @@
 //! Two domains, the CPUs of a node and all nodes; their imbalance is in [`imbalance`](crate::sched::imbalance). A CPU
 //! that has become idle balances at the next tick. Not modelled: domains of cores and of nodes at several distances,
 //! the limit of newly idle balancing (`avg_idle`), serialisation, tasks of other classes, pinned tasks as a reason of
-//! their own; the part of 3.13's two hooks that is off by default. Whether a move between nodes is good for a task's
+//! their own; the part of 3.13's two hooks that is off by default; without NUMA balancing, a CPU that is idle while no
+//! thread waits anywhere, which could only move a running one. Whether a move between nodes is good for a task's
 //! memory is answered by NUMA balancing ([`Hooks`]). Checked by `numa/task_migrate_tests.rs`.
 
 use super::RunQueues;

@@ -2,9 +2,9 @@
 //!
 //! Models the choice at fork (`find_idlest_group`, `find_idlest_cpu`) as the least loaded allowed CPU, of the least
 //! loaded node, whose core is idle; and time slices of equal length, in turn, except where a kernel thread shares the
-//! CPU ([`fair`]). With NUMA balancing a thread moves to the node of its memory (`numa/task_migrate.rs`), wakes on an
-//! idle CPU of its node, and idle CPUs pull waiting threads ([`balance`]); without it a thread stays on its first CPU
-//! until that goes offline. Not modelled: priorities, the cost of a switch. Checked by tests here.
+//! CPU ([`fair`]). A thread wakes on an idle CPU of its node, and CPUs pull waiting threads ([`balance`]); with NUMA
+//! balancing it also moves to the node of its memory (`numa/task_migrate.rs`). Not modelled: priorities, the cost of a
+//! switch. Checked by tests here, by `tests/run.rs` and by durations in guests (docs/fidelity.md).
 
 mod balance;
 mod fair;

@@ -78,7 +78,7 @@ pub(super) fn touch(
         Touched::Again => return Ok(Some(AccessProgress::On)),
     }
     // Calls do not go through page tables.
-    let via_table = access.plan.via == Via::Mmap || !state.regions[access.region].file;
+    let via_table = access.plan.via == Via::Mmap || state.regions[access.region].anon;
     if let Some(mapping) = access.mapping.filter(|_| via_table)
         && let Some(unit) = state.mappings[mapping].marked_at(touch.page)
     {
@@ -121,8 +121,11 @@ fn come_to(
     touch: Touch,
 ) -> Result<Touched, AllocationFailure> {
     let (region, mapper, page) = (access.region, access.mapper, touch.page);
-    if access.plan.via == Via::Syscall && state.regions[region].file {
-        return state.file_call(kernel, caller, (region, &mut access.reader), page, touch.write);
+    if access.plan.via == Via::Syscall && !state.regions[region].anon {
+        return match state.regions[region].file {
+            true => state.file_call(kernel, caller, (region, mapper, &mut access.reader), page, touch.write),
+            false => state.shmem_call(kernel, caller, (region, mapper), page, touch.write),
+        };
     }
     while !state.regions[region].is_mapped(mapper, page, touch.write) {
         match state.fault(kernel, caller, (region, mapper, &mut access.reader), page, touch.write)? {
@@ -143,7 +146,7 @@ fn come_to(
         // It was mapped for reading only.
         access.faults += 1;
         kernel.stat.events.faults += 1;
-        kernel.spend(caller.cpu, state.costs.fault);
+        kernel.spend(caller.cpu, state.costs.fault + state.costs.mkwrite);
     }
     Ok(Touched::Done)
 }

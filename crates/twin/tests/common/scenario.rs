@@ -41,6 +41,8 @@ pub struct Blocks {
     pub sync_batches: u64,
     /// Writes of anonymous memory, of files.
     pub writes: [u64; 2],
+    /// Writes of files by tasks.
+    pub task_file_writes: u64,
     /// Timeout and delay of every wait for congestion, conditional ones second.
     pub waits: [Vec<(u32, u32)>; 2],
 }
@@ -79,8 +81,7 @@ impl Sink for Kept {
         self.events.push((event.ts, event.cpu, event.name.to_string()));
         if event.kind == Kind::MmVmscanLruShrinkInactive {
             let of = event.typed::<MmVmscanLruShrinkInactive>();
-            // The first task of a scenario is number 1000; kernel threads have lower numbers.
-            let sum = &mut self.shrunk[usize::from(event.pid >= 1000)];
+            let sum = &mut self.shrunk[usize::from(event.pid >= FIRST_TASK)];
             *sum = (sum.0 + of.nr_scanned, sum.1 + of.nr_reclaimed);
             self.blocks.sync_batches += u64::from(of.flags.0 & SYNC > 0);
         }
@@ -100,6 +101,8 @@ impl Sink for Kept {
     }
 }
 
+/// The first task of a scenario; kernel threads have lower numbers.
+const FIRST_TASK: i32 = 1000;
 /// `RECLAIM_WB_FILE` and `RECLAIM_WB_SYNC`.
 const FILE: u32 = 2;
 const SYNC: u32 = 4;
@@ -116,6 +119,7 @@ impl Blocks {
             Kind::MmVmscanWriteFolio => {
                 let flags = event.typed::<MmVmscanWriteFolio>().flags.0;
                 self.writes[usize::from(flags & FILE > 0)] += 1;
+                self.task_file_writes += u64::from(flags & FILE > 0 && event.pid >= FIRST_TASK);
                 self.sync_writes += u64::from(flags & SYNC > 0);
             }
             Kind::WritebackCongestionWait => {

@@ -76,7 +76,7 @@ kernel.sysctl.vm.laptop_mode | reclaim-6.1 | 1
 kernel.sysctl.vm.vfs_cache_pressure | lookup-6.1 | 10
 kernel.sysctl.vm.page-cluster | reclaim-6.1 | 3 | refused one page of swap
 kernel.sysctl.vm.extfrag_threshold | reclaim-6.1 | 1000
-kernel.sysctl.vm.compaction_proactiveness | reclaim-6.1 | 20 | refused no proactive compaction
+kernel.sysctl.vm.compaction_proactiveness | reclaim-6.1; run.duration=900 ms | 0
 kernel.sysctl.vm.percpu_pagelist_high_fraction | counters-6.1 | 8
 kernel.sysctl.vm.defrag_mode | reclaim-6.18 | 1 | refused pageblocks whole
 kernel.sysctl.vm.stat_interval | counters-6.1 | 2
@@ -221,6 +221,7 @@ machine.cpu.physical_cpus | reclaim-6.1 | 2
 machine.memory.latency | numa-6.1 | machine.memory.latency.31=400 ns
 machine.memory.bandwidth | numa-6.1 | machine.memory.bandwidth.10=1 GB/s
 machine.memory.local | numa-6.1 | [[0, 1], [0.001, 2], [1, 3]]
+machine.memory.kernel_image | reclaim-6.1 | ["01000000-01e01ef1"]
 machine.memory.remote | numa-6.1 | [[0, 1], [0.001, 2], [1, 3]]
 machine.line.atomic | vmalloc-6.9 | 9 ns | refused one's own
 machine.line.transfer_home_reader | vmalloc-6.9 | 9 ns | refused does not depend
@@ -256,13 +257,20 @@ machine.cost.stat_file | counters-6.1 | 9 us
 machine.cost.stat_row | counters-6.1 | 900 ns
 machine.cost.counter_read | counters-6.1 | 90 ns
 machine.cost.sample | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 20 ms
+machine.cost.sample_node | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 20 ms
+machine.cost.sample_page | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 10 us
 machine.cost.page_fault | reclaim-6.1 | 900 ns
+machine.cost.page_mkwrite | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.mapped.phase.0.access.0.write=100 % | 90 us
 machine.cost.map_around | reclaim-6.1 | 900 ns
 machine.cost.file_call | reclaim-6.1 | 900 ns
 machine.cost.file_request | reclaim-6.1 | 900 ns
 machine.cost.name_lookup | lookup-6.1 | 3 us
 machine.cost.file_write | reclaim-6.1 | 1900 ns
 machine.cost.file_create | reclaim-6.1 | 1900 ns
+machine.cost.file_dirty | reclaim-6.1 | 1900 ns
+machine.cost.file_buffers | reclaim-6.1 | 1900 ns
+machine.cost.shmem_create | reclaim-6.1; process.mapped.region.file.kind=shmem | 1900 ns
+machine.cost.page_activate | reclaim-6.1; process.reader.region.file.size=2 MiB | 1900 ns
 machine.cost.writeback_page | reclaim-6.1 | 2900 ns
 machine.cost.writeback_end | reclaim-6.1 | 2900 ns
 machine.cost.process_start | numa-6.1 | 20 ms
@@ -278,6 +286,9 @@ machine.cost.reclaim_free_buffers | reclaim-6.1 | 900 ns
 machine.cost.reclaim_batch | reclaim-6.1 | 9 us
 machine.cost.reclaim_pass | cgroup-6.1 | 9 us
 machine.cost.swap_write | reclaim-6.1 | 9 us
+machine.cost.swap_read | reclaim-6.1 | 9 us
+machine.cost.io_schedule | reclaim-6.1 | 9 us
+machine.cost.nanosleep | numa-6.1; process.alone.phase.0.access.0.sleep=30 us | 9 us
 machine.cost.slab_count | lookup-6.1 | 9 us
 machine.cost.slab_scan_object | lookup-6.1 | 500 ns
 machine.cost.rcu_grace_ticks | lookup-6.1 | 25
@@ -289,6 +300,7 @@ machine.disk.latency | reclaim-6.1 | 1 ms
 machine.disk.bandwidth | reclaim-6.1 | 1 GB/s
 machine.disk.seek | reclaim-6.1 | 1 ms
 machine.disk.ticks | reclaim-6.1 | true
+machine.disk.memory_backed | reclaim-6.1 | true
 machine.disk.queue_depth | reclaim-3.5 | 4
 machine.disk.bios_per_page | reclaim-6.1 | 1
 machine.disk.journal_blocks | write-6.1 | 2000
@@ -301,6 +313,8 @@ machine.worker.heap_pages | numa-6.1 | 900
 machine.worker.heap_pages_per_thread | numa-6.1 | 8
 machine.worker.heap_absent_pages | numa-6.1 | 900
 machine.worker.heap_hot_pages | numa-6.1 | 20
+machine.worker.access | reclaim-6.1 | 100 us
+machine.worker.access_in_order | reclaim-6.1 | 100 us
 machine.figure.of | figure-6.1 | machine.figure.0.of=["cost"] | describes
 machine.figure.provenance | figure-6.1 | machine.figure.0.provenance=measured | describes
 machine.figure.source | figure-6.1 | machine.figure.0.source=elsewhere | describes

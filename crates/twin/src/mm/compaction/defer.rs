@@ -7,7 +7,7 @@ use mmtwin_event::value::Zone as ZoneName;
 use mmtwin_event::vocabulary::{MmCompactionDeferCompaction, MmCompactionDeferReset, MmCompactionDeferred};
 
 /// Upper bound of the doublings of deferrals (`COMPACT_MAX_DEFER_SHIFT`).
-const MAX_SHIFT: u32 = 6;
+pub(super) const MAX_SHIFT: u32 = 6;
 
 /// Deferrals of a zone, and their orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,9 +3,10 @@
 //!
 //! Two scanners walk a zone: one isolates movable pages from its start ([`scan`]), the other free pages from its end,
 //! and a run is complete when they meet ([`zone`]). A task compacts for itself when it finds no block ([`direct`]),
-//! kcompactd in the background ([`kcompactd`]). After failures it is deferred ([`defer`]).
+//! kcompactd in the background ([`kcompactd`]), on request or by itself ([`proactive`]). After failures it is deferred
+//! ([`defer`]).
 //!
-//! Not modelled: contention, proactive compaction, migration of huge pages, compaction requested from user space,
+//! Not modelled: contention, migration of huge pages, compaction requested from user space,
 //! retries of failed migrations (6.3 and later). Checked by tests here and by `tests/reclaim.rs`; against guests in
 //! docs/fidelity.md (`reclaim-high-order`).
 
@@ -15,12 +16,14 @@ pub(crate) mod early;
 mod fast;
 mod kcompactd;
 mod migrate;
+mod proactive;
 mod scan;
 mod skip;
 mod zone;
 
 pub(crate) use direct::{Compact, Priority, Tries};
 pub(crate) use kcompactd::Kcompactd;
+pub(crate) use proactive::INTERVAL;
 
 use crate::frame::ZoneKind;
 use crate::mm::kernel::Kernel;

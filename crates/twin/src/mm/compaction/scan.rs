@@ -156,7 +156,8 @@ impl Pass {
     fn is_target(&self, ctx: &TaskCtx<'_>, block: u64) -> bool {
         let (alloc, first) = (&ctx.kernel.alloc, (block * BLOCK) as Pfn);
         let whole = alloc.frames.state(first) == State::Free && alloc.frames.order(first) >= HUGE_ORDER;
-        !whole && (self.thorough || alloc.block_type(first) == Migratetype::Movable)
+        let any_type = self.thorough && !self.proactive;
+        !whole && (any_type || alloc.block_type(first) == Migratetype::Movable)
     }
 
     pub(super) fn free_from(
@@ -242,7 +243,7 @@ mod tests {
         );
         let scenario = mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap();
         let probe = Probe::new([mmtwin_event::Kind::MmCompactionSuitable]);
-        let mut kernel = build::kernel_of(&scenario, &scenario.machine, probe).unwrap();
+        let mut kernel = build::kernel_of(&scenario, (&scenario.machine, &Default::default()), probe).unwrap();
         let load = Load::new(build::memory(&scenario.machine).unwrap());
         let mut memory = AccessState::new(load, build::fault_costs(&scenario.machine), 1);
         let task = Task { pid: 7, tgid: 7 };

@@ -32,6 +32,8 @@ pub(super) struct Pass {
     pub direct: bool,
     /// The whole zone, and nothing is skipped.
     pub thorough: bool,
+    /// For no order, but until fewer free pages are in small blocks ([`super::proactive`]).
+    pub proactive: bool,
     /// Places of the scanners, and the end of the zone.
     pub migrate_pfn: u64,
     pub free_pfn: u64,
@@ -66,6 +68,7 @@ impl Pass {
             mode,
             direct: false,
             thorough: false,
+            proactive: false,
             migrate_pfn: 0,
             free_pfn: 0,
             start: 0,
@@ -86,9 +89,11 @@ impl Pass {
     /// Continues by a batch of pages.
     pub(super) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if !self.begun {
-            match ctx.kernel.compaction_suitable((ctx.cpu, ctx.task), self.zone, self.order, self.highest) {
-                Status::Continue => {}
-                status => return Poll::Done(status),
+            if !self.proactive {
+                match ctx.kernel.compaction_suitable((ctx.cpu, ctx.task), self.zone, self.order, self.highest) {
+                    Status::Continue => {}
+                    status => return Poll::Done(status),
+                }
             }
             self.begin(ctx);
         }
@@ -165,7 +170,7 @@ impl Pass {
     fn begin(&mut self, ctx: &mut TaskCtx<'_>) {
         self.begun = true;
         (self.start, self.end) = ctx.kernel.compacted_span(self.zone);
-        if ctx.kernel.compaction.zones[self.zone].deferral.restarts(self.order) {
+        if !self.proactive && ctx.kernel.compaction.zones[self.zone].deferral.restarts(self.order) {
             ctx.kernel.reset_isolation_suitable(self.zone);
         }
         let known = &mut ctx.kernel.compaction.zones[self.zone];
@@ -201,7 +206,7 @@ impl Pass {
         let event = MmCompactionFinished {
             node: of.node as i32,
             zone: mmtwin_event::value::Zone(of.kind as u32),
-            order: self.order as i32,
+            order: if self.proactive { -1 } else { self.order as i32 },
             ret: CompactResult(status as u32),
         };
         ctx.write(&event);
@@ -214,6 +219,9 @@ impl Pass {
             (known.migrate, known.free) = ([self.start; 2], (self.end - 1) / BLOCK * BLOCK);
             known.flush |= self.direct;
             return if self.from_start { Status::Complete } else { Status::PartialSkipped };
+        }
+        if self.proactive {
+            return ctx.kernel.proactive_finished(self.zone);
         }
         if !self.migrate_pfn.is_multiple_of(BLOCK) {
             return Status::Continue;

@@ -1,8 +1,8 @@
 //! The page cache: `filemap_read`, `filemap_fault`, `filemap_map_pages`, `page_cache_ra_unbounded`, `filemap_add_folio`,
 //! `ext4_write_begin` (6.1 to 6.12, ext4 with 4 KiB blocks and pages).
 //!
-//! A read that finds its page missing reads a window of pages ([`Readahead`]) and waits for the disk, unless that is
-//! memory. File pages are charged to the cgroup of the first reader. Not modelled: large folios, locks, direct I/O, holes,
+//! A read that finds its page missing reads a window of pages ([`crate::mm::readahead`]) and waits for the disk, unless
+//! that is memory. File pages are charged to the cgroup of the first reader. Not modelled: large folios, locks, direct I/O, holes,
 //! the pages of a file system's own. Checked against guests (docs/fidelity.md).
 
 pub(crate) mod index;
@@ -12,7 +12,7 @@ use crate::frame::{Flag, Pfn};
 use crate::hw::IoClass;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
-use crate::mm::readahead::{Readahead, Window};
+use crate::mm::readahead::Window;
 use crate::mm::region::Entry;
 use crate::mm::vmscan::Retries;
 use crate::page_alloc::{AllocationFailure, Caller, Request};
@@ -43,10 +43,10 @@ pub(crate) enum Touched {
     Again,
 }
 
-/// Read-ahead state of files by reader, and windows that are being read.
+/// A thread that reads a file: windows that it is reading. The state of read-ahead is that of the open file
+/// ([`Region::readahead`](crate::mm::region::Region)).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reader {
-    ra: Readahead,
     /// Pages of a window that still have to be read.
     pending: Option<Window>,
     /// Allocated pages, to be read as one request.
@@ -54,6 +54,8 @@ pub(crate) struct Reader {
     /// Read-ahead has found no memory for the accessed page, which is then read alone. Without this a task that waits for
     /// that page would read ahead again at each retry, and never reach its limit of retries.
     alone: bool,
+    /// Page of the fault that has waited for its read and is tried again (`FAULT_FLAG_TRIED`).
+    tried: Option<u64>,
 }
 
 impl AccessState {
@@ -62,7 +64,7 @@ impl AccessState {
         &mut self,
         kernel: &mut Kernel,
         caller: &mut Caller,
-        (region, reader): (usize, &mut Reader),
+        (region, mapper, reader): (usize, usize, &mut Reader),
         page: u64,
         write: bool,
     ) -> Result<Touched, AllocationFailure> {
@@ -76,7 +78,7 @@ impl AccessState {
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => pfn,
             _ => {
-                if !reader.alone && !self.ahead(kernel, caller, (region, reader), page, false)? {
+                if !reader.alone && !self.ahead(kernel, caller, (region, mapper, reader), page, false)? {
                     return Ok(Touched::Again);
                 }
                 match self.regions[region].entry(page) {
@@ -91,18 +93,31 @@ impl AccessState {
         let marked = kernel.alloc.frames.has(pfn, Flag::Reclaim) && !kernel.alloc.frames.has(pfn, Flag::Writeback);
         if marked {
             kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
-            if !self.ahead(kernel, caller, (region, reader), page, true)? {
+            if !self.ahead(kernel, caller, (region, mapper, reader), page, true)? {
                 return Ok(Touched::Again);
             }
         }
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
-            kernel.wait_for_read(pfn);
-            return Ok(Touched::Wait(until));
+            return Ok(self.sleep_for_read(kernel, caller.cpu, pfn, until));
         }
         kernel.spend(caller.cpu, self.costs.file_call);
-        kernel.mark_accessed(caller.cpu, pfn);
-        reader.ra.note(page);
+        self.mark_accessed(kernel, caller.cpu, pfn);
+        self.regions[region].readahead[mapper].note(page);
         Ok(Touched::Done)
+    }
+
+    /// A task sleeps until a page has been read; it runs again when its CPU has gone through the end of the request too.
+    pub(in crate::mm) fn sleep_for_read(&self, kernel: &mut Kernel, cpu: u32, pfn: Pfn, until: Ps) -> Touched {
+        kernel.wait_for_read(pfn);
+        kernel.spend(cpu, self.costs.io_schedule);
+        Touched::Wait(until + self.costs.io_schedule)
+    }
+
+    /// A call has used a page (`folio_mark_accessed`).
+    pub(super) fn mark_accessed(&self, kernel: &mut Kernel, cpu: u32, pfn: Pfn) {
+        if kernel.mark_accessed(cpu, pfn) {
+            kernel.spend(cpu, self.costs.activate);
+        }
     }
 
     /// A call writes a whole page of a file, which need not be read for it.
@@ -126,11 +141,12 @@ impl AccessState {
             }
         };
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
-            kernel.wait_for_read(pfn);
-            return Ok(Touched::Wait(until));
+            return Ok(self.sleep_for_read(kernel, caller.cpu, pfn, until));
         }
         kernel.spend(caller.cpu, self.costs.file_write);
-        self.dirty(kernel, caller, region, page);
+        if self.dirty(kernel, caller, region, page) {
+            kernel.spend(caller.cpu, self.costs.file_dirty);
+        }
         self.regions[region].lock.hold(kernel.clock(caller.cpu));
         Ok(Touched::Done)
     }
@@ -154,12 +170,17 @@ impl AccessState {
         self.regions[region].tables.reach(kernel, caller, page)?;
         let retries = kernel.reclaim.rules.retries;
         let reads;
+        let tried = reader.tried.take() == Some(page);
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => {
+                // Of a write, only the page itself is mapped: it counts if it did not have to be read for this fault.
+                if write && !tried && reader.pending.is_none() && reader.brought.is_empty() {
+                    self.regions[region].readahead[mapper].hit();
+                }
                 let marked = kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
                 reads = marked;
                 kernel.stat.events.faults += u64::from(marked && retries == Retries::Reads);
-                if marked && !self.ahead(kernel, caller, (region, reader), page, true)? {
+                if marked && !self.ahead(kernel, caller, (region, mapper, reader), page, true)? {
                     return Ok(Touched::Again);
                 }
                 pfn
@@ -174,10 +195,10 @@ impl AccessState {
                 kernel.reclaim.note(caller.cgroup, |events| events.pgmajfault += 1);
                 reads = true;
                 kernel.stat.events.faults += u64::from(retries == Retries::Reads);
-                let all = if sequential && reader.ra.is_next(page) {
-                    self.ahead(kernel, caller, (region, reader), page, false)?
+                let all = if sequential && self.regions[region].readahead[mapper].is_next(page) {
+                    self.ahead(kernel, caller, (region, mapper, reader), page, false)?
                 } else {
-                    reader.pending = reader.ra.around(page, limits);
+                    reader.pending = self.regions[region].readahead[mapper].around(page, limits);
                     self.finish(kernel, caller, region, reader)?
                 };
                 if !all {
@@ -191,21 +212,27 @@ impl AccessState {
         };
         reader.alone = false;
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
+            reader.tried = Some(page);
             // The fault that reads has been counted already; others find the page locked.
             let again = retries == Retries::Waits || retries == Retries::Reads && !reads;
-            kernel.stat.events.faults += u64::from(again);
-            kernel.wait_for_read(pfn);
-            return Ok(Touched::Wait(until));
+            if again {
+                kernel.stat.events.faults += 1;
+                kernel.spend(caller.cpu, self.costs.fault);
+            }
+            return Ok(self.sleep_for_read(kernel, caller.cpu, pfn, until));
         }
         kernel.stat.events.faults += 1;
         kernel.spend(caller.cpu, self.costs.fault);
         if sequential {
-            reader.ra.note(page);
+            self.regions[region].readahead[mapper].note(page);
         }
         let mapped = self.map_around(kernel, caller.cpu, (region, mapper), page, write);
-        (0..mapped).for_each(|_| reader.ra.hit());
         if write {
+            kernel.spend(caller.cpu, self.costs.mkwrite);
             self.dirty_mapped(kernel, caller, region, page);
+        } else {
+            let ra = &mut self.regions[region].readahead[mapper];
+            (0..mapped).for_each(|_| ra.hit());
         }
         Ok(Touched::Done)
     }
@@ -246,13 +273,15 @@ impl AccessState {
         &mut self,
         kernel: &mut Kernel,
         caller: &mut Caller,
-        (region, reader): (usize, &mut Reader),
+        (region, mapper, reader): (usize, usize, &mut Reader),
         page: u64,
         marked: bool,
     ) -> Result<bool, AllocationFailure> {
         let of = &self.regions[region];
         let cached = |page| of.is_cached(page);
-        reader.pending = reader.ra.on_demand(page, marked, (self.readahead_pages, of.len()), cached);
+        let mut ra = of.readahead[mapper];
+        reader.pending = ra.on_demand(page, marked, (self.readahead_pages, of.len()), cached);
+        self.regions[region].readahead[mapper] = ra;
         self.finish(kernel, caller, region, reader)
     }
 
@@ -313,6 +342,7 @@ impl AccessState {
             return pages.clear();
         }
         let place = kernel.alloc.frames.content(pages[0]).into();
+        kernel.spend(cpu, self.disk.copy(count));
         let done = self.disk.submit(kernel.clock(cpu), IoClass::Sync, place, count);
         self.reading.extend(pages.drain(..).map(|page| (page, done)));
     }

@@ -113,6 +113,8 @@ pub struct Kernel {
     tick: Ps,
     /// How many times longer work takes than on a CPU with a budget of its own.
     pub(crate) share: u64,
+    /// When the step under way began.
+    step_at: Ps,
 }
 
 impl Kernel {
@@ -168,6 +170,7 @@ impl Kernel {
             left: vec![0; cpus],
             tick: 1_000_000_000_000 / u64::from(rules.vmstat.hz.max(1)),
             share: 1,
+            step_at: 0,
         })
     }
 

@@ -73,10 +73,10 @@ impl Kernel {
         self.reclaim.refault(&mut self.alloc.frames, &mut self.stat, page, shadow);
     }
 
-    /// A page was used by a system call.
+    /// A page was used by a system call; true if that activates it.
     #[inline]
-    pub(crate) fn mark_accessed(&mut self, cpu: u32, page: Pfn) {
-        self.reclaim.mark_accessed(&mut self.alloc.frames, &mut self.stat, cpu, page);
+    pub(crate) fn mark_accessed(&mut self, cpu: u32, page: Pfn) -> bool {
+        self.reclaim.mark_accessed(&mut self.alloc.frames, &mut self.stat, cpu, page)
     }
 
     /// A page of a process or file is freed.

@@ -1,9 +1,9 @@
 //! State of a kernel that has been running, from `/proc/zoneinfo` and the lab's `/proc/mmtwin_pagesets`.
 //!
 //! Restored are a zone's free pages, those of them in unmovable blocks ([`FreeBlocksByType`]), and, where they are
-//! known, the per-CPU lists, from free blocks of their type, with the state of their next refill and free, and the
-//! differentials of the free-page count. Not modelled: which free blocks there are, so memory is less fragmented for
-//! compaction than it was, and the pages of the LRU lists.
+//! known, the per-CPU lists, from pageblocks of their type beside those free blocks, with the state of their next refill
+//! and free, and the differentials of the free-page count. Not modelled: which movable free blocks there are, so memory is
+//! less fragmented for compaction than it was, and the pages of the LRU lists.
 
 use super::{Kernel, KernelError};
 use crate::frame::{Migratetype, ZoneKind};
@@ -49,6 +49,15 @@ pub enum ListState {
     PerCpu(Vec<(u32, PerCpuState)>),
 }
 
+/// The lists of pages that can be moved, or the others.
+fn lists_of(lists: &[(u32, PerCpuState)], movable: bool) -> Vec<(u32, PerCpuState)> {
+    let own = |set: &PerCpuState| {
+        let lists = set.lists.iter().filter(|(_, of, _)| (*of == Migratetype::Movable) == movable);
+        PerCpuState { lists: lists.copied().collect(), ..set.clone() }
+    };
+    lists.iter().map(|(cpu, set)| (*cpu, own(set))).collect()
+}
+
 impl Kernel {
     /// Restores a zone's state. Only free pages are counted. An absent zone is omitted.
     ///
@@ -67,6 +76,11 @@ impl Kernel {
         let cpus = lists.iter().map(|of| of.0).chain(state.free_diffs.iter().map(|of| of.0));
         cpus.into_iter().try_for_each(|cpu| self.check_cpu(cpu))?;
         let diff: i64 = state.free_diffs.iter().map(|of| of.1).sum();
+        // Pages of other types on lists are not among the free blocks of those types.
+        for (cpu, lists) in lists_of(&lists, false) {
+            self.alloc.fill_per_cpu_apart(zone, cpu, &lists);
+        }
+        let lists = lists_of(&lists, true);
         let listed: u64 = lists.iter().map(|of| of.1.pages()).sum();
         let free = state.free.saturating_add_signed(diff) + listed;
         for free_by_type in &state.free_by_type {

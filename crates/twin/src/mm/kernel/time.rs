@@ -70,12 +70,29 @@ impl Kernel {
     /// The set of busy CPUs has changed: their shares of a shared budget.
     pub(super) fn set_share(&mut self) {
         self.share = match self.single_threaded_tcg {
-            true => self.busy.iter().filter(|busy| **busy).count().max(1) as u64,
+            true => (0..self.clocks.len()).filter(|&cpu| self.uses_budget(cpu)).count().max(1) as u64,
             false => 1,
         };
         if self.share == 1 {
             self.left.fill(0);
         }
+    }
+
+    /// A CPU is busy at the time of the step under way: it has something to run, or what it ran last, which has been
+    /// simulated already, ends later.
+    fn uses_budget(&self, cpu: usize) -> bool {
+        self.busy[cpu] || self.clocks[cpu] > self.step_at
+    }
+
+    /// A step of a CPU begins; when the first of the CPUs ends that share its budget and will idle then.
+    pub(crate) fn begin_step(&mut self, cpu: u32) -> Ps {
+        if !self.single_threaded_tcg {
+            return Ps::MAX;
+        }
+        self.step_at = self.clocks[cpu as usize];
+        self.set_share();
+        let ends = self.clocks.iter().zip(&self.busy).filter(|(clock, busy)| !**busy && **clock > self.step_at);
+        ends.map(|(clock, _)| *clock).min().unwrap_or(Ps::MAX)
     }
 
     /// True if a CPU has something to run.
@@ -163,4 +180,35 @@ pub(super) fn check_costs(costs: &PageCosts) -> Result<(), KernelError> {
     // A loop that takes no time would never end.
     let moves = costs.picoseconds(costs.alone.work) > 1 && costs.picoseconds(costs.shared_core.work) > 1;
     if good && moves { Ok(()) } else { Err(KernelError::Costs) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::KernelRules;
+    use super::*;
+    use crate::hw::{Cpu, Machine};
+    use crate::page_alloc::Rules;
+    use crate::probe::Probe;
+    use crate::vmstat::{Design, Dialect, VmStatRules};
+
+    #[test]
+    fn work_that_was_simulated_ahead_takes_its_part_of_the_budget() {
+        let cpus = (0..2).map(|core| Cpu { node: 0, core }).collect();
+        let machine = Machine::pc(&[1 << 16], 0, cpus, vec![vec![10]]).unwrap();
+        let alone = LoopCosts { work: 100.0, free_to_buddy: 0.0, count_s8: 0.0, count_u16: 0.0, count_word: 0.0 };
+        let costs = PageCosts { clock_khz: 1_000_000, alone, shared_core: alone, refetch: 0.0, read_line: 0.0 };
+        let (design, dialect) = (Design::Off, Dialect::V6_1);
+        let vmstat = VmStatRules { design, threshold: None, stat_interval: 1_000_000_000, hz: 250, dialect };
+        let rules = KernelRules { alloc: Rules::V6_1, vmstat, reclaim: crate::mm::vmscan::Rules::V6_1 };
+        let mut kernel = Kernel::new(machine, costs, rules, Probe::off()).unwrap();
+        kernel.set_single_threaded_tcg(true);
+        (0..2).for_each(|cpu| kernel.leave_idle(cpu).unwrap());
+        assert_eq!((kernel.begin_step(1), kernel.share()), (Ps::MAX, 2));
+        kernel.spend(1, 500);
+        kernel.enter_idle(1).unwrap();
+        // CPU 0 is behind it, and shares with it until then.
+        assert_eq!((kernel.begin_step(0), kernel.share()), (1000, 2));
+        kernel.spend(0, 500);
+        assert_eq!((kernel.clock(0), kernel.begin_step(0), kernel.share()), (1000, Ps::MAX, 1));
+    }
 }

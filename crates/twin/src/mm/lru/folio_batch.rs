@@ -75,13 +75,14 @@ impl Reclaim {
         }
     }
 
-    /// A page was read or written by a system call: the first time it is referenced, the second time activated.
-    pub(crate) fn mark_accessed(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
+    /// A page was read or written by a system call: the first time it is referenced, the second time activated. True if
+    /// it is activated.
+    pub(crate) fn mark_accessed(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) -> bool {
         if !frames.set_flag(page, Flag::Referenced, true) || frames.has(page, Flag::Unevictable) {
-            return;
+            return false;
         }
         if frames.has(page, Flag::Active) {
-            return;
+            return false;
         }
         if frames.has(page, Flag::Lru) {
             self.batches[cpu as usize].activate.push(page);
@@ -95,6 +96,7 @@ impl Reclaim {
         frames.set_flag(page, Flag::Referenced, false);
         let number = self.lru.number_of(frames, page);
         self.lru.age(number, 1 << frames.order(page));
+        true
     }
 
     /// A page of a process becomes one that may be freed instead of swapped (`lru_lazyfree`): it belongs to the inactive

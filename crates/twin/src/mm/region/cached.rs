@@ -59,17 +59,16 @@ impl Region {
         self.dirty.next(from)
     }
 
-    /// A process unmaps pages of a file or of shared memory: they leave its page tables and stay in the page cache; pages of a
-    /// file that it has accessed since the last check are marked accessed (`zap_pte_range`).
+    /// A process unmaps pages of a file or of shared memory: they leave its page tables and stay in the page cache; those
+    /// that it has accessed since the last check are marked accessed (`zap_pte_range`).
     pub(crate) fn unmap_shared(&mut self, kernel: &mut Kernel, caller: &Caller, mapper: usize, pages: Range<u64>) {
         let mut next = pages.start;
         while let Some((page, last, young)) = self.unmap_next(mapper, next..pages.end) {
             next = page + 1;
-            if !self.file {
-                continue;
-            }
             if let Entry::Present(pfn) = self.entry(page) {
-                kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, -i64::from(last));
+                if self.file {
+                    kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, -i64::from(last));
+                }
                 if young {
                     kernel.mark_accessed(caller.cpu, pfn);
                 }

@@ -48,13 +48,27 @@ impl Region {
             self.adopt(kernel, caller, block, got.page);
             return Ok(());
         }
-        let mut page_caller = caller.for_page(self.policy, page);
-        let got = kernel.allocate_charged(&mut page_caller, &USER)?;
+        self.allocate(kernel, caller, page)?;
         note_fault(kernel, caller.cpu, costs);
-        self.map(page, got.page, kernel.alloc.zones[got.zone].node);
-        self.adopt(kernel, caller, page, got.page);
+        if !self.anon {
+            kernel.spend(caller.cpu, costs.shmem_create);
+        }
         self.refused.retain(|(of, _)| *of != block);
         Ok(())
+    }
+
+    /// Allocates a base page.
+    pub(crate) fn allocate(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        page: u64,
+    ) -> Result<Pfn, AllocationFailure> {
+        let mut page_caller = caller.for_page(self.policy, page);
+        let got = kernel.allocate_charged(&mut page_caller, &USER)?;
+        self.map(page, got.page, kernel.alloc.zones[got.zone].node);
+        self.adopt(kernel, caller, page, got.page);
+        Ok(got.page)
     }
 
     /// Allocates a huge page for a block; `None`: it is refused, and the fault continues with a base page.

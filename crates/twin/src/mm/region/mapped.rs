@@ -4,8 +4,10 @@
 //! has one mapping, whose entries are the region's own. Not modelled: page tables of all but the first process as memory.
 //! Checked by tests here and through faults and counters in `tests/numa_files.rs`.
 
-use super::{Entry, GONE, Region};
+use super::{Entry, GONE, HUGE, Region};
+use crate::frame::Pfn;
 use crate::mm::prot_numa::Bits;
+use crate::mm::readahead::Readahead;
 
 /// The pages that each mapping of a region has.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +35,7 @@ impl Region {
         let pages = if self.anon { 0 } else { self.len() };
         self.mapped.by.push(Bits::new(pages));
         self.mapped.young.push(Bits::new(pages));
+        self.readahead.push(Readahead::default());
         self.mapped.by.len() - 1
     }
 
@@ -98,6 +101,32 @@ impl Region {
     /// Pages of the region in a mapping: its part of the process's resident pages.
     pub(crate) fn resident(&self, mapper: usize) -> u64 {
         if self.anon { self.present() } else { self.mapped.by.get(mapper).map_or(0, Bits::count) }
+    }
+
+    /// Entries of page tables for the region in a mapping: one for each page that is mapped, a huge page having one too.
+    pub(crate) fn table_entries(&self, mapper: usize, is_huge: impl Fn(Pfn) -> bool) -> u64 {
+        let first = |block: u64| matches!(self.entry(block * HUGE), Entry::Present(pfn) if is_huge(pfn));
+        let blocks = if self.may_be_huge() { self.len() / HUGE } else { 0 };
+        let huge = (0..blocks).filter(|&block| first(block)).count() as u64;
+        self.resident(mapper).saturating_sub(huge * (HUGE - 1))
+    }
+
+    /// Pages of the region in a mapping by node, as `numa_maps` counts them: page cache that it does not map is not there.
+    pub(crate) fn resident_by_node(&self, mapper: usize, node_of: impl Fn(Pfn) -> usize) -> Vec<u64> {
+        // Most often a mapping has all that is there; else each page that it has is looked at.
+        if self.resident(mapper) == self.present() {
+            return self.by_node();
+        }
+        let mut by_node = vec![0; self.parts.first().map_or(0, |part| part.by_node.len())];
+        let Some(own) = self.mapped.by.get(mapper) else { return by_node };
+        let mut next = own.next(0);
+        while let Some(page) = next {
+            if let Entry::Present(pfn) = self.entry(page) {
+                by_node[node_of(pfn)] += 1;
+            }
+            next = own.next(page + 1);
+        }
+        by_node
     }
 
     /// Pages of a range that a mapping has not.

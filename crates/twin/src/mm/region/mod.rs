@@ -14,11 +14,12 @@ pub(crate) use parts::Part;
 
 use crate::frame::{NO_PAGE, Pfn, State};
 use crate::mm::filemap::inode_lock::Lock;
-use crate::mm::kernel::{Kernel, KernelError};
+use crate::mm::kernel::Kernel;
 use crate::mm::page_tables::Tables;
 use crate::mm::prot_numa::Bits;
+use crate::mm::readahead::Readahead;
 use crate::mm::tlb::Cpus;
-use crate::page_alloc::{Caller, HUGE_ORDER, Policy, Request};
+use crate::page_alloc::{HUGE_ORDER, Policy, Request};
 use crate::vmstat::NodeItem;
 use mapped::Mapped;
 
@@ -59,6 +60,8 @@ pub(crate) struct Region {
     pub file: bool,
     /// Mapped pages by mapping.
     mapped: Mapped,
+    /// By mapping: the state of read-ahead of the open file (`f_ra`), which all threads of a process share.
+    pub readahead: Vec<Readahead>,
     /// Pages of a file that differ from the disk's.
     dirty: Bits,
     /// Lock of the tasks that write to the file by system calls.
@@ -145,6 +148,7 @@ impl Region {
             changed_at: u64::MAX,
             written_up_to: 0,
             buffers: Vec::new(),
+            readahead: Vec::new(),
             young,
             rewritten: None,
             exec,
@@ -279,17 +283,10 @@ impl Region {
         if self.file { 0 } else { gone.count() as u64 }
     }
 
-    /// Gives all pages of memory without a file back, on a caller's CPU. Nothing is mapped afterwards.
-    pub(crate) fn unmap(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
-        for pfn in std::mem::take(&mut self.entries) {
-            // The first page of a huge page stands for all of it.
-            if pfn < GONE && kernel.alloc.frames.state(pfn) == State::Allocated {
-                self.count(kernel, pfn, -1);
-                kernel.release(caller, pfn)?;
-            }
-        }
-        self.tables.free(kernel, caller)?;
+    /// Memory without a file that nobody maps any more, and that has no pages left, is gone.
+    pub(crate) fn end(&mut self) {
+        debug_assert_eq!(self.present(), 0, "pages of a region that is gone");
+        self.entries = Vec::new();
         self.parts.clear();
-        Ok(())
     }
 }

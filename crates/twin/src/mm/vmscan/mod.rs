@@ -125,6 +125,8 @@ pub struct Rules {
     pub defers_by_order: bool,
     /// `vm.extfrag_threshold`.
     pub extfrag_threshold: i64,
+    /// `vm.compaction_proactiveness`; 0: there is no proactive compaction.
+    pub proactiveness: u32,
     /// Ticks per second.
     pub hz: u64,
     /// Zones are reclaimed, not nodes, by the rules of a kernel of 2010.
@@ -156,6 +158,7 @@ impl Rules {
         compacts_costly: false,
         defers_by_order: true,
         extfrag_threshold: 500,
+        proactiveness: 0,
         hz: 250,
         per_zone_lru: None,
     };

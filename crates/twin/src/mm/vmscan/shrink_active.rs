@@ -38,7 +38,7 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &Control, number: usize, li
         deactivated += pages;
         inactive.push(page);
     }
-    ctx.put_back(active);
+    ctx.put_back_scanned(number, active);
     ctx.put_back(inactive);
     ctx.kernel.stat.events.reclaim.pgdeactivate += deactivated;
     ctx.kernel.stat.pages.add(node, isolated, -(taken as i64));

@@ -96,7 +96,9 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     }
     ctx.flush(&mut stat.to_flush);
     ctx.kernel.stat.events.reclaim.pgactivate += stat.activate[0] + stat.activate[1];
-    ctx.put_back(kept);
+    let clock = ctx.kernel.clock(cpu);
+    ctx.memory.ended_while_isolated(ctx.kernel, clock);
+    ctx.put_back_scanned(number, kept);
     ctx.kernel.stat.pages.add(node, isolated, -(taken as i64));
     let events = &mut ctx.kernel.stat.events.reclaim;
     match control.reclaimer {

@@ -8,7 +8,7 @@ use super::scan_control::Seen;
 use super::scan_count::{counts, prepare};
 use super::shrink_lruvec::Pass;
 use super::{Control, Poll, Reason, TaskCtx, Throttle, compact_gap};
-use crate::frame::{Pfn, ZONES};
+use crate::frame::{Flag, Pfn, ZONES};
 use crate::mm::compaction::Status;
 use crate::mm::lru::List;
 
@@ -195,6 +195,19 @@ impl TaskCtx<'_> {
     pub(crate) fn drain(&mut self) {
         let kernel = &mut *self.kernel;
         kernel.reclaim.drain(&mut kernel.alloc.frames, &mut kernel.stat, self.cpu);
+    }
+
+    /// Puts pages that reclaim has looked at back on the lists of a lruvec. Those that are active now age what was
+    /// evicted, as evictions do (`move_folios_to_lru`, from 5.9 on).
+    pub(super) fn put_back_scanned(&mut self, number: usize, pages: Vec<Pfn>) {
+        let kernel = &mut *self.kernel;
+        if kernel.reclaim.rules.workingset {
+            let frames = &kernel.alloc.frames;
+            let active = pages.iter().filter(|&&page| frames.has(page, Flag::Active));
+            let aged = active.map(|&page| 1 << frames.order(page)).sum();
+            kernel.reclaim.lru.age(number, aged);
+        }
+        self.put_back(pages);
     }
 
     /// Puts pages that were taken on their lists, the first one first.

@@ -36,7 +36,8 @@ pub(super) fn on<T>(release: &str, then: impl FnOnce(&mut TaskCtx<'_>) -> T) -> 
         Kind::WritebackWaitIffCongested,
         Kind::MmVmscanWriteFolio,
     ];
-    let mut kernel: Kernel = build::kernel_of(&scenario, &scenario.machine, Probe::new(kinds)).unwrap();
+    let mut kernel: Kernel =
+        build::kernel_of(&scenario, (&scenario.machine, &Default::default()), Probe::new(kinds)).unwrap();
     let load = Load::new(build::memory(&scenario.machine).unwrap());
     let mut memory = AccessState::new(load, build::fault_costs(&scenario.machine), 1);
     let task = Task { pid: 7, tgid: 7 };
@@ -194,7 +195,9 @@ fn neighbours_are_taken_up_to_one_that_is_in_use() {
         ctx.kernel.drain_pages(0);
     };
     let active: Prepare = |ctx, page| {
-        (0..2).for_each(|_| ctx.kernel.mark_accessed(0, page));
+        for _ in 0..2 {
+            ctx.kernel.mark_accessed(0, page);
+        }
         ctx.drain();
     };
     let take = |release, mode, order, prepare: Prepare| {
@@ -224,7 +227,9 @@ fn lumpy_mode_ignores_references_and_takes_active_pages() {
         on("2.6.36", |ctx| {
             let pages = block(ctx, true, 5);
             for &page in &pages[1..] {
-                (0..2).for_each(|_| ctx.kernel.mark_accessed(0, page));
+                for _ in 0..2 {
+                    ctx.kernel.mark_accessed(0, page);
+                }
             }
             ctx.drain();
             let (zone, mut control) = (DMA32, control(order, priority));

@@ -53,7 +53,9 @@ fn neighbours_are_of_the_same_list_in_3_3_and_left_in_3_4() {
     let take = |release| {
         on(release, |ctx| {
             let pages = block(ctx, true, 4);
-            (0..2).for_each(|_| ctx.kernel.mark_accessed(0, pages[5]));
+            for _ in 0..2 {
+                ctx.kernel.mark_accessed(0, pages[5]);
+            }
             ctx.drain();
             isolate(ctx, &control(4, 12), DMA32, List::InactiveFile, 1, Mode::Inactive).pages.len()
         })

@@ -40,6 +40,7 @@ impl AccessState {
         if !self.regions[region].remembers(page) {
             let block = self.buffers.take(kernel, (caller.cpu, caller.task))?;
             self.regions[region].remember(page, block);
+            kernel.spend(caller.cpu, self.costs.file_buffers);
         }
         Ok(())
     }
@@ -112,7 +113,7 @@ impl AccessState {
         kernel.stat.events.reclaim.pswpout += if file { 0 } else { count };
         let device = self.device(file);
         if device.synchronous {
-            kernel.spend(cpu, device.transfer(count));
+            kernel.spend(cpu, device.transfer_written(count));
             for &pfn in &pages {
                 let written = 1 << kernel.alloc.frames.order(pfn);
                 kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Written, written);
@@ -136,6 +137,16 @@ impl AccessState {
         let number = self.requests.begin(kernel, (cpu, task), (to, pages), file);
         self.ends.push((done, number));
         false
+    }
+
+    /// A batch of reclaim that has taken pages from their lists puts them back at this time. A write that has ended by then
+    /// found its page on no list, so that it is not moved to the tail (`folio_rotate_reclaimable`). A batch is one step, and
+    /// the engine ends its writes after it.
+    pub(crate) fn ended_while_isolated(&self, kernel: &mut Kernel, now: Ps) {
+        let ended = self.ends.iter().take_while(|(done, _)| done + self.costs.write_end <= now);
+        for &page in ended.flat_map(|(_, number)| self.requests.pages(*number)) {
+            kernel.alloc.frames.set_flag(page, Flag::Reclaim, false);
+        }
     }
 
     /// A task's call writes to a file: until when it has to wait for others that do, or for the file's times.
@@ -175,7 +186,9 @@ impl AccessState {
         kernel.writeback.journal.commit();
         let blocks = self.requests.limits.journal_blocks;
         kernel.stat.events.reclaim.pgpgout += 4 * blocks;
-        let done = self.disk.submit(at * PS_PER_NS, IoClass::Sync, JOURNAL, blocks);
+        // The CPU time of jbd2 is not modelled.
+        let submitted = at * PS_PER_NS + self.disk.copy(blocks);
+        let done = self.disk.submit(submitted, IoClass::Sync, JOURNAL, blocks);
         self.ends.push((done, self.requests.begin_journal()));
     }
 

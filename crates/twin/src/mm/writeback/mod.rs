@@ -152,6 +152,13 @@ impl Writeback {
         }
     }
 
+    /// The interval of periodic wakeups is written (`dirty_writeback_centisecs_handler`); a new one wakes the flusher.
+    pub(crate) fn set_interval(&mut self, interval: Ns) {
+        if std::mem::replace(&mut self.rules.interval, interval) != interval && interval > 0 {
+            self.wake_now();
+        }
+    }
+
     /// Wakes the flusher after a delay (`wb_wakeup_delayed`).
     fn wake_later(&mut self, now: Ns) {
         if !self.inodes.is_empty() && self.rules.interval > 0 && self.timer.is_none() && self.wake.is_none() {

@@ -176,6 +176,11 @@ impl Requests {
         known.map_or(0, |known| held_up - std::mem::replace(known, held_up))
     }
 
+    /// Pages of a request.
+    pub(crate) fn pages(&self, number: u64) -> &[Pfn] {
+        self.all.get(&number).map_or(&[], |request| &request.pages)
+    }
+
     /// A page was removed, in any request.
     pub(crate) fn forget(&mut self, page: Pfn) {
         if let Some(request) = self.of_page.remove(&page).and_then(|number| self.all.get_mut(&number)) {
@@ -222,9 +227,7 @@ impl BioEndIo {
     /// Ends the next request. `Done`: there is none.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         let Some(number) = ctx.memory.requests.done.pop_front() else { return Poll::Done(()) };
-        let pages =
-            ctx.memory.requests.all.get(&number).map_or(0, |request| request.pages.len() as u64 + request.journal);
-        ctx.spend(ctx.memory.costs.write_end * pages.max(1));
+        ctx.spend(ctx.memory.costs.write_end);
         let mut requests = std::mem::take(&mut ctx.memory.requests);
         requests.end(ctx.kernel, (ctx.cpu, ctx.task), number);
         ctx.memory.requests = requests;

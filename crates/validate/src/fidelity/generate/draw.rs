@@ -12,6 +12,8 @@ pub enum For {
     Kernel = 2,
     /// cgroups and processes.
     Workload = 3,
+    /// The tunable of a family.
+    Family = 4,
 }
 
 /// Numbers in the order in which they are asked for.

@@ -6,6 +6,7 @@
 
 mod draft;
 mod draw;
+mod families;
 mod jobs;
 mod machine;
 mod nodes;
@@ -13,6 +14,7 @@ mod services;
 mod tunables;
 mod wild;
 
+pub use families::{Tunable, kernel_of, tunable};
 pub use tunables::preset;
 
 use draft::{Access, Draft, Pattern, Phase, Process, pages};
@@ -164,7 +166,7 @@ mod tests {
         for seed in tried().step_by(10) {
             let parsed = Scenario::parse(&scenario(seed), &[]).expect("a scenario");
             let probe = mmtwin_twin::probe::Probe::off();
-            let kernel = build::kernel_of(&parsed, &parsed.machine, probe);
+            let kernel = build::kernel_of(&parsed, (&parsed.machine, &Default::default()), probe);
             assert!(kernel.is_ok(), "seed {seed}: {}", kernel.err().map(|e| e.to_string()).unwrap_or_default());
         }
     }

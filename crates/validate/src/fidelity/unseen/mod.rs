@@ -5,6 +5,7 @@
 //! or that fails is stored as such, and judged by that alone.
 
 mod aggregate;
+mod choice;
 mod compare;
 mod figures;
 mod page;
@@ -12,9 +13,10 @@ mod ranking;
 pub mod search;
 
 pub use aggregate::{Row, rows};
+pub use choice::{Choice, Chosen, families, family};
 pub use compare::Quantity;
 pub use figures::{End, Group};
-pub use page::{Summary, details, opening_of, reopened, tables, text};
+pub use page::{CHOICES, ROWS, Summary, choices, details, opening_of, reopened, tables, text};
 
 use super::generate::{DEVELOPMENT, TEST, preset, scenario};
 use super::store::{Runs, TIME_OUT};
@@ -78,6 +80,8 @@ pub struct Cell {
     pub seed: u64,
     /// The kernel.
     pub kernel: &'static str,
+    /// What differs from the seed's scenario; of a member of a family.
+    change: Option<String>,
     /// Where its runs are stored.
     file: PathBuf,
 }
@@ -105,7 +109,7 @@ pub fn cells(directory: &Path, seeds: &[u64]) -> Result<Vec<Cell>, Error> {
     for &seed in seeds {
         let folder = directory.join("runs").join(Set::of(seed)?.name());
         let file = folder.join(format!("seed-{seed}.jsonl.zst"));
-        cells.extend(KERNELS.map(|kernel| Cell { seed, kernel, file: file.clone() }));
+        cells.extend(KERNELS.map(|kernel| Cell { seed, kernel, change: None, file: file.clone() }));
     }
     Ok(cells)
 }
@@ -115,6 +119,11 @@ pub fn cells(directory: &Path, seeds: &[u64]) -> Result<Vec<Cell>, Error> {
 /// # Errors
 /// If the directory cannot be read.
 pub fn stored(directory: &Path, set: Set) -> Result<Vec<Cell>, Error> {
+    cells(directory, &seeds_of(directory, set, "seed-")?)
+}
+
+/// Seeds of a set of which there is a file whose name begins so, ascending.
+fn seeds_of(directory: &Path, set: Set, prefix: &str) -> Result<Vec<u64>, Error> {
     let folder = directory.join("runs").join(set.name());
     if !folder.exists() {
         return Ok(Vec::new());
@@ -122,11 +131,11 @@ pub fn stored(directory: &Path, set: Set) -> Result<Vec<Cell>, Error> {
     let mut seeds = Vec::new();
     for entry in std::fs::read_dir(&folder).map_err(|e| failed(format!("{}: {e}", folder.display())))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        let seed = name.strip_prefix("seed-").and_then(|rest| rest.strip_suffix(".jsonl.zst")?.parse::<u64>().ok());
+        let seed = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(".jsonl.zst")?.parse::<u64>().ok());
         seeds.extend(seed);
     }
     seeds.sort_unstable();
-    cells(directory, &seeds)
+    Ok(seeds)
 }
 
 /// Runs in the lab what is not stored, `jobs` guests at a time; the number of runs that were stored.
@@ -205,11 +214,12 @@ pub fn idle(directory: &Path) -> Result<BTreeMap<String, BTreeMap<String, f64>>,
 impl Cell {
     /// The scenario with a seed of its runs.
     fn scenario(&self, seed: u64) -> Result<Scenario, Error> {
-        let sets = [
+        let mut sets = vec![
             format!("kernel.release={:?}", self.kernel),
             format!("machine.preset={:?}", preset(self.kernel)),
             format!("run.seed={seed}"),
         ];
+        sets.extend(self.change.clone());
         parse(&format!("seed {}", self.seed), &scenario(self.seed), Path::new(""), &sets).map_err(failed)
     }
 
@@ -217,8 +227,10 @@ impl Cell {
     fn with_runs<T>(&self, work: impl FnOnce(&Runs<'_, Figures>) -> Result<T, Error>) -> Result<T, Error> {
         let scenario = |seed| self.scenario(seed);
         let keep = |_: &Path, analysed: &Analysed, scenario: &Scenario| Ok(Figures::of(analysed, scenario));
-        let (kernel, mode, file, of) = (self.kernel, Mode::Exact, self.file.as_path(), self.kernel);
-        work(&Runs { kernel, mode, seeds: &SEEDS, scenario: &scenario, file, of, keep: &keep })
+        let (kernel, mode, file) = (self.kernel, Mode::Exact, self.file.as_path());
+        // One seed each: so a family has as many guests as a scenario.
+        let (of, seeds) = self.change.as_deref().map_or((kernel, &SEEDS[..]), |change| (change, &SEEDS[..1]));
+        work(&Runs { kernel, mode, seeds, scenario: &scenario, file, of, keep: &keep })
     }
 
     /// Puts what is stored beside the twin. `idle` is what a guest without a workload counts on this kernel.
@@ -226,8 +238,18 @@ impl Cell {
     /// # Errors
     /// If stored runs cannot be read, or are not of today's scenario.
     pub fn judge(&self, idle: &BTreeMap<String, f64>) -> Result<Judged, Error> {
-        let (mut kernel, mut twin, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let pairs = self.pairs()?;
+        let ends = pairs.iter().map(|(kernel, twin)| (kernel.end.clone(), twin.end.clone())).collect();
+        let whole = pairs.iter().filter(|(kernel, twin)| kernel.end.is_whole() && twin.end.is_whole());
+        let (kernel, twin): (Vec<&Figures>, Vec<&Figures>) = whole.map(|(kernel, twin)| (kernel, twin)).unzip();
+        let quantities = compare::compare(&kernel, &twin, idle);
+        Ok(Judged { cell: self.clone(), ends, quantities })
+    }
+
+    /// The figures of each stored run, with those of the twin from the state of its guest.
+    fn pairs(&self) -> Result<Vec<(Figures, Figures)>, Error> {
         self.with_runs(|runs| {
+            let mut pairs = Vec::new();
             for stored in runs.stored()? {
                 let (scenario, state) = (self.scenario(stored.seed)?, stored.state()?);
                 let request = Request { state: state.as_ref(), ..Request::default() };
@@ -236,16 +258,10 @@ impl Cell {
                     Err(mmtwin::Error::Run(error)) => Figures::none(End::Refused(error.to_string())),
                     Err(error) => return Err(error.into()),
                 };
-                ends.push((stored.kept.end.clone(), simulated.end.clone()));
-                kernel.push(stored.kept);
-                twin.push(simulated);
+                pairs.push((stored.kept, simulated));
             }
-            Ok(())
-        })?;
-        let whole = kernel.iter().zip(&twin).filter(|(kernel, twin)| kernel.end.is_whole() && twin.end.is_whole());
-        let (kernel, twin): (Vec<&Figures>, Vec<&Figures>) = whole.unzip();
-        let quantities = compare::compare(&kernel, &twin, idle);
-        Ok(Judged { cell: self.clone(), ends, quantities })
+            Ok(pairs)
+        })
     }
 }
 

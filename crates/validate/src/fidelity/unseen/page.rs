@@ -3,7 +3,7 @@
 
 use super::aggregate::{COLUMNS, table};
 use super::ranking::ranking;
-use super::{Judged, Quantity, Row, Set, rows};
+use super::{Chosen, Judged, Quantity, Row, Set, rows};
 use crate::Error;
 use crate::fidelity::failed;
 use crate::fidelity::page::wrapped;
@@ -14,6 +14,10 @@ use std::path::Path;
 const EXAMPLES: &str = "## Named examples\n";
 /// Columns before those of a row.
 const HEAD: &str = "set,commit,date,scenarios,cells,runs,ended_alike";
+/// Name of the file of errors.
+pub const ROWS: &str = "unseen.csv";
+/// Name of the file of choices.
+pub const CHOICES: &str = "choice.csv";
 /// Quantities of a scenario that are printed at most.
 const SHOWN: usize = 15;
 
@@ -36,11 +40,13 @@ pub struct Summary {
     pub alike: usize,
     /// Errors by group.
     pub rows: Vec<Row>,
+    /// Choices between values of a tunable; `None`: no family is stored.
+    pub chosen: Option<Chosen>,
 }
 
 impl Summary {
     /// Of all cells of a set.
-    pub fn new(set: Set, (commit, date): (&str, &str), judged: &[Judged]) -> Summary {
+    pub fn new(set: Set, (commit, date): (&str, &str), judged: &[Judged], chosen: Option<Chosen>) -> Summary {
         let quantities: Vec<Quantity> = judged.iter().flat_map(|of| of.quantities.iter().cloned()).collect();
         let mut seeds: Vec<u64> = judged.iter().map(|of| of.cell.seed).collect();
         seeds.dedup();
@@ -55,6 +61,7 @@ impl Summary {
             alike: ends().filter(|(kernel, twin)| kernel.is_like(twin)).count(),
             // With the digits of the file, so that the page is the same of either.
             rows: rows(&quantities).iter().filter_map(|row| Row::read(&row.line())).collect(),
+            chosen: chosen.and_then(|chosen| Chosen::read(&chosen.line())),
         }
     }
 
@@ -71,7 +78,7 @@ impl Summary {
 pub fn text(summaries: &[Summary]) -> String {
     let mut text = format!("{HEAD},{COLUMNS}\n");
     for of in summaries {
-        let Summary { set, commit, date, scenarios, cells, runs, alike, rows } = of;
+        let Summary { set, commit, date, scenarios, cells, runs, alike, rows, chosen: _ } = of;
         for row in rows {
             let _ = writeln!(text, "{set},{commit},{date},{scenarios},{cells},{runs},{alike},{}", row.line());
         }
@@ -79,8 +86,32 @@ pub fn text(summaries: &[Summary]) -> String {
     text
 }
 
-/// From the text of such a file; `None`: it is not one.
-fn read(text: &str) -> Option<Vec<Summary>> {
+/// The file of choices.
+pub fn choices(summaries: &[Summary]) -> String {
+    let mut text = format!("set,{}\n", Chosen::COLUMNS);
+    for of in summaries {
+        if let Some(chosen) = &of.chosen {
+            let _ = writeln!(text, "{},{}", of.set, chosen.line());
+        }
+    }
+    text
+}
+
+/// From the texts of both files; `None`: one is not such.
+fn read(text: &str, choices: &str) -> Option<Vec<Summary>> {
+    let mut summaries = read_rows(text)?;
+    let mut lines = choices.lines();
+    if lines.next()? != format!("set,{}", Chosen::COLUMNS) {
+        return None;
+    }
+    for line in lines {
+        let (set, rest) = line.split_once(',')?;
+        summaries.iter_mut().find(|of| of.set == set)?.chosen = Some(Chosen::read(rest)?);
+    }
+    Some(summaries)
+}
+
+fn read_rows(text: &str) -> Option<Vec<Summary>> {
     let mut lines = text.lines();
     if lines.next()? != format!("{HEAD},{COLUMNS}") {
         return None;
@@ -104,29 +135,35 @@ fn read(text: &str) -> Option<Vec<Summary>> {
                 runs,
                 alike,
                 rows: vec![row],
+                chosen: None,
             }),
         }
     }
     Some(summaries)
 }
 
-/// The start of the page by the file behind it, to the heading of the hand-made scenarios. Without the file it is the
-/// heading alone.
+/// The start of the page by the files behind it, [`ROWS`] and [`CHOICES`] of `folder`, to the heading of the hand-made
+/// scenarios. Without the first it is the heading alone.
 ///
 /// # Errors
-/// If the file cannot be read, or is not one.
-pub fn opening_of(file: &Path) -> Result<String, Error> {
-    if !file.exists() {
+/// If a file cannot be read, or is not one.
+pub fn opening_of(folder: &Path) -> Result<String, Error> {
+    let (rows, choices) = (folder.join(ROWS), folder.join(CHOICES));
+    if !rows.exists() {
         return Ok(opening(&[]));
     }
-    let text = std::fs::read_to_string(file).map_err(|e| failed(format!("{}: {e}", file.display())))?;
-    let again = || failed(format!("{}: not of this version: `mmtwin fidelity test --write-docs`", file.display()));
-    Ok(opening(&read(&text).ok_or_else(again)?))
+    let text = |file: &Path| std::fs::read_to_string(file).map_err(|e| failed(format!("{}: {e}", file.display())));
+    let again = || failed(format!("{}: not of this version: `mmtwin fidelity test --write-docs`", rows.display()));
+    Ok(opening(&read(&text(&rows)?, &text(&choices)?).ok_or_else(again)?))
 }
 
 /// The tables of sets, each with its sentence.
 pub fn tables(summaries: &[Summary]) -> String {
-    summaries.iter().map(|of| format!("\n{}\n{}", wrapped(&of.sentence()), table(&of.rows))).collect()
+    let one = |of: &Summary| {
+        let chosen = of.chosen.as_ref().map(|chosen| format!("\n{}", wrapped(&chosen.sentence())));
+        format!("\n{}\n{}{}", wrapped(&of.sentence()), table(&of.rows), chosen.unwrap_or_default())
+    };
+    summaries.iter().map(one).collect()
 }
 
 /// The start of the page.
@@ -163,8 +200,10 @@ const HOW: [&str; 2] = [
      others by how long they took. *Seed to seed* is how far the kernel's own runs are from each other. How busy the host \
      is does not matter: guest time counts instructions, and a run repeated under another load was equal in every figure.",
     "`mmtwin fidelity run --seeds A..B` runs in the lab what is not stored, `mmtwin fidelity test` judges what is stored. Every \
-     figure of the table is in [fidelity/unseen.csv](fidelity/unseen.csv). Not judged: latencies of accesses, curves over \
-     time, counters of cgroups.",
+     figure of the table is in [fidelity/unseen.csv](fidelity/unseen.csv) and [fidelity/choice.csv](fidelity/choice.csv). A \
+     family is a scenario on one kernel with a tunable that its workload is about at several values (`mmtwin fidelity run \
+     --families`); its throughput is the geometric mean over phases. Not judged: latencies of accesses, curves over time, \
+     counters of cgroups.",
 ];
 
 /// A page with another opening.
@@ -203,14 +242,16 @@ mod tests {
     fn summary() -> Summary {
         let rows = rows(&[]);
         let (commit, date) = ("abc".into(), "2026-11-26".into());
-        Summary { set: "test".into(), commit, date, scenarios: 2, cells: 4, runs: 8, alike: 7, rows }
+        Summary { set: "test".into(), commit, date, scenarios: 2, cells: 4, runs: 8, alike: 7, rows, chosen: None }
     }
 
     #[test]
     fn the_file_has_all_that_the_table_has() {
-        let of = [summary(), Summary { set: "development".into(), ..summary() }];
-        assert_eq!(read(&text(&of)), Some(of.to_vec()));
-        assert_eq!(read("set,commit\n"), None);
+        let chosen = Chosen { families: 3, tau: (Some(0.5), 2), clear: (None, 0), best: (1, 2) };
+        let of = [summary(), Summary { set: "development".into(), chosen: Some(chosen), ..summary() }];
+        assert_eq!(read(&text(&of), &choices(&of)), Some(of.to_vec()));
+        assert_eq!(read("set,commit\n", &choices(&of)), None);
+        assert_eq!(read(&text(&of), ""), None);
     }
 
     #[test]

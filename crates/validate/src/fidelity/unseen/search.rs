@@ -231,7 +231,7 @@ mod tests {
             own: None,
         };
         let judged = |seed, quantities| Judged {
-            cell: Cell { seed, kernel: "6.1", file: "x".into() },
+            cell: Cell { seed, kernel: "6.1", change: None, file: "x".into() },
             ends: Vec::new(),
             quantities,
         };

@@ -1,0 +1,128 @@
+//! One step of a CPU: its thread runs until the next CPU is behind it, until something is due, or until the epoch ends.
+//!
+//! Which CPU is next is in [`super::main_loop`]; what a thread does is its [`Activity`].
+
+use super::main_loop::{Engine, Step, Stop};
+use super::process::Activity;
+use super::slowpath::SHORTEST_TURN;
+use crate::mm::slowpath::AllocSlowpath;
+use crate::time::{PS_PER_NS, Ps};
+
+impl Engine<'_> {
+    /// Runs the thread of a CPU for some time.
+    pub(super) fn step(&mut self, cpu: u32, clock: Ps) -> Result<(), Stop> {
+        let Some(thread) = self.queues.running(cpu) else { return Ok(()) };
+        if !self.has_host_cpu(cpu) {
+            return Ok(());
+        }
+        let begin = self.kernel.clock(cpu);
+        if begin > clock {
+            self.make_ready(cpu);
+            return Ok(());
+        }
+        self.run_kernel_timers(clock / PS_PER_NS);
+        if clock >= self.epoch_end {
+            self.end_epoch(clock)?;
+            self.tick_host(clock);
+            if !self.has_host_cpu(cpu) {
+                return Ok(());
+            }
+            if self.queues.running(cpu) != Some(thread) {
+                self.make_ready(cpu);
+                return Ok(());
+            }
+        }
+        let due = self.due.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
+        let until = self.epoch_end.min(due).min(self.kernel.begin_step(cpu));
+        if self.recorder() == Some(thread) {
+            return Ok(self.record(thread, until)?);
+        }
+        if self.run_loops_together(until)? {
+            return Ok(());
+        }
+        // One CPU at a time, so that they reach the allocator, or marked pages, in order.
+        let next = self.ready.first().map_or(Ps::MAX, |(at, other)| at + Ps::from(cpu < other));
+        let in_order = until.min(next).max(clock + 1);
+        let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
+        self.psi_runs(thread);
+        let reclaim = self.reclaim(thread, together);
+        let step = match reclaim {
+            Some(step) => step,
+            None => {
+                self.psi_runnable(thread, self.kernel.clock(cpu));
+                self.step_on(thread, in_order, together)?
+            }
+        };
+        self.note_high(thread);
+        let waits = self.psi_stepped(thread, reclaim.is_some(), step);
+        let ran = self.kernel.clock(cpu) - begin;
+        self.threads[thread].ran += ran;
+        if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
+            accessor.ran += ran;
+        }
+        self.numa_ran(thread, ran);
+        self.queues.ran(cpu, thread, ran);
+        match step {
+            Step::On => {}
+            Step::Asleep(until) => self.sleep(thread, until, waits)?,
+            Step::Waiting => self.stop_running(thread, waits)?,
+            Step::Ended => self.go_on(thread)?,
+            Step::Still => return Err(self.stands_still(Some(thread)).into()),
+            Step::Waits => return Err(self.waits_for_ever(thread).into()),
+        }
+        self.process_effects(cpu, clock)?;
+        self.make_ready(cpu);
+        Ok(())
+    }
+
+    /// End of a CPU's turn while memory is reclaimed. Every written page and every wakeup is a timer of its own; a turn
+    /// that is longer than the shortest continues past those.
+    fn turn_ends(&self, clock: Ps, due: Ps, in_order: Ps) -> Ps {
+        let fixed = self.fixed.first().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
+        let until = due.max(clock + self.turn - SHORTEST_TURN).min(fixed).min(self.epoch_end);
+        until.min(in_order.max(clock + self.turn.max(self.kernel.slice(clock))))
+    }
+
+    /// Runs a thread: in order with other CPUs, or independently if possible.
+    fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
+        let awaited = self.threads[thread].slowpath.as_ref().map(AllocSlowpath::request);
+        // Its slow path may have exceeded its turn: it retries in the next one, and has no memory yet.
+        let sampled = matches!(&self.threads[thread].activity, Activity::Accessing(of) if of.replay.is_none())
+            && !(self.options.explicit && self.balancing.is_some());
+        let end = if sampled { until } else { in_order };
+        if awaited.is_some() && self.kernel.clock(self.threads[thread].caller.cpu) >= end {
+            return Ok(Step::On);
+        }
+        self.kernel.awaited = awaited;
+        let denied = std::mem::take(&mut self.threads[thread].denied);
+        let step = match &mut self.threads[thread].activity {
+            Activity::Nothing => Ok(Step::Ended),
+            Activity::Kswapd(_) | Activity::Kcompactd(_) | Activity::Flusher(_) | Activity::BioEndIo(_) => {
+                Ok(self.work_of_kernel(thread, until))
+            }
+            Activity::Action(..) => self.act(thread, end, denied),
+            Activity::Exiting(_) => Ok(self.go_on_exiting(thread, end)?),
+            Activity::Accessing(_) => {
+                self.memory.denied = denied;
+                self.touch(thread, end)
+            }
+        };
+        let got = awaited.is_some() && self.kernel.awaited.take().is_none();
+        match step {
+            Err(Stop::OutOfMemory(thread, failure)) => {
+                if got {
+                    // This is the next request.
+                    self.alloc_slowpath_ends(thread);
+                }
+                self.alloc_slowpath(thread, failure)
+            }
+            step => {
+                if awaited.is_some() {
+                    // It has its memory.
+                    self.alloc_slowpath_ends(thread);
+                }
+                step
+            }
+        }
+    }
+}
