@@ -1,8 +1,9 @@
 //! A run on this machine that is killed at any moment leaves nothing of what it changed, after the next start at the
 //! latest.
 //!
-//! By default a few kills, in mount namespaces in which the sysctl that is written is a plain file. MMTWIN_HOST_KILLS
-//! sets how many, and then the machine's own sysctl is written; MMTWIN_HOST_SEED sets the first seed.
+//! By default a few kills, in mount namespaces in which the sysctl that is written is a plain file, and journals are in a
+//! folder of the test: whatever of mmtwin starts outside would take them for what a killed run has left.
+//! MMTWIN_HOST_KILLS sets how many, and then the machine's own sysctl is written; MMTWIN_HOST_SEED sets the first seed.
 
 use super::support::{command, mmtwin, root, scratch, skipped, with_signals};
 use std::ffi::OsStr;
@@ -48,6 +49,8 @@ struct Machine {
     comm: String,
     /// The file of the sysctl, or what stands for it.
     sysctl: PathBuf,
+    /// Where journals are, seen from the test.
+    journals: PathBuf,
     plain: bool,
     /// What is in it before.
     laptop_mode: String,
@@ -70,8 +73,11 @@ impl Machine {
         };
         let folder = scratch();
         let plain = plain_file.then(|| folder.path().join("laptop_mode"));
+        let mut journals = PathBuf::from(JOURNALS);
         if let Some(file) = &plain {
             fs::write(file, "0\n").expect("a file");
+            journals = folder.path().join("run/mmtwin");
+            fs::create_dir(folder.path().join("run")).expect("a folder");
             let unshare = Command::new("unshare").args(["-m", "--propagation", "private", "true"]).status();
             if !unshare.is_ok_and(|status| status.success()) {
                 return skip("no mount namespace can be made");
@@ -83,7 +89,8 @@ impl Machine {
         let group = Path::new(mount).join(format!("mmtwin-kill-{id}"));
         let sysctl = plain.clone().unwrap_or_else(|| SYSCTL.into());
         let laptop_mode = fs::read_to_string(&sysctl).ok()?;
-        let machine = Machine { folder, group, comm: format!("kill{id}"), sysctl, plain: plain.is_some(), laptop_mode };
+        let (comm, plain) = (format!("kill{id}"), plain.is_some());
+        let machine = Machine { folder, group, comm, sysctl, journals, plain, laptop_mode };
         fs::write(machine.scenario(), machine.text()).expect("a file");
         Some(machine)
     }
@@ -116,7 +123,8 @@ impl Machine {
         }
         let mut command = Command::new("unshare");
         command.args(["-m", "--propagation", "private", "sh", "-c"]).current_dir(root()).stdin(Stdio::null());
-        command.arg(format!("mount --bind \"$0\" {SYSCTL} && exec \"$@\"")).arg(&self.sysctl);
+        let mounts = format!("mount --bind \"$0\" {SYSCTL} && mount --bind \"$1\" /run && shift && exec \"$@\"");
+        command.arg(mounts).arg(&self.sysctl).arg(self.folder.path().join("run"));
         command.arg(env!("CARGO_BIN_EXE_mmtwin")).args(arguments);
         command
     }
@@ -158,6 +166,11 @@ impl Machine {
         pids().iter().filter(|pid| is(pid)).count()
     }
 
+    fn journals_of(&self, run: u32) -> Vec<PathBuf> {
+        let of_run = |name: &String| name.starts_with(&format!("host-{run}-"));
+        names(&self.journals).into_iter().filter(of_run).map(|name| self.journals.join(name)).collect()
+    }
+
     /// What is left of runs, in words.
     fn left(&self, run: u32) -> Vec<String> {
         let mut left = Vec::new();
@@ -166,7 +179,7 @@ impl Machine {
         }
         left.extend(self.group.exists().then(|| self.group.display().to_string()));
         left.extend((self.workers() > 0).then(|| format!("{} workers", self.workers())));
-        left.extend(journals(run).into_iter().map(|path| path.display().to_string()));
+        left.extend(self.journals_of(run).into_iter().map(|path| path.display().to_string()));
         let ours = |name: &str| name.starts_with(&format!("mmtwin-{run}"));
         left.extend(names("/sys/kernel/tracing/instances").into_iter().filter(|name| ours(name)));
         let file = |name: &String| name.starts_with("mmtwin-run-") || name.starts_with(".mmtwin-");
@@ -191,11 +204,6 @@ fn names(folder: impl AsRef<Path>) -> Vec<String> {
 
 fn pids() -> Vec<String> {
     names("/proc").into_iter().filter(|name| name.bytes().all(|b| b.is_ascii_digit())).collect()
-}
-
-fn journals(run: u32) -> Vec<PathBuf> {
-    let of_run = |name: &String| name.starts_with(&format!("host-{run}-"));
-    names(JOURNALS).into_iter().filter(of_run).map(|name| Path::new(JOURNALS).join(name)).collect()
 }
 
 /// Guardians of a run.
@@ -245,7 +253,7 @@ fn a_run_that_is_killed_leaves_nothing() {
         let (id, with_guardian) = (run.0.id(), seed % 2 == 0);
         // From before the first change to long after the last; every other pair while changes are made.
         if seed % 4 >= 2 {
-            wait("the run begins", || journals(id).len() > 1);
+            wait("the run begins", || machine.journals_of(id).len() > 1);
             std::thread::sleep(Duration::from_micros(random(seed) % 100_000));
         } else {
             std::thread::sleep(Duration::from_micros(random(seed) % 1_000_000));

@@ -48,6 +48,8 @@ pub struct Reclaim {
     /// Swap that is memory is read and written page by page, which `pgpgin` and `pgpgout` do not count (`bdev_read_page`;
     /// 3.16 to 6.2).
     pub swap_rw_page: bool,
+    /// Which pages are read from swap together (`swapin_readahead`).
+    pub swap_readahead: SwapReadahead,
     /// Compaction that fails is deferred for its order and higher ones only (`compaction_deferred`; 3.4 and newer).
     pub defer_by_order: bool,
     /// Anonymous memory ages where there is no swap, and no longer where swap is full (`shrink_zone`, `age_active_anon`;
@@ -62,6 +64,19 @@ pub struct Reclaim {
     pub give_up_with_kswapd: bool,
     /// How much of a cache is scanned (`shrink_slab`).
     pub shrink_slab: ShrinkSlab,
+}
+
+variant! {
+    /// Read-ahead of swap, of at most 2 to the power of `vm.page-cluster` pages.
+    pub enum SwapReadahead {
+        /// The aligned block of places: before 3.14.
+        Block = "block",
+        /// As much of it as earlier read-ahead was right (`swapin_nr_pages`): 3.14 to 4.13.
+        Hits = "hits",
+        /// Of anonymous memory the pages of the mapping around the fault, where swap does not rotate
+        /// (`swap_vma_readahead`): 4.14 and newer. Memory used as swap is read without it.
+        Vma = "vma",
+    }
 }
 
 variant! {

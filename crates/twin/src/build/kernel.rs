@@ -3,6 +3,7 @@
 use super::BuildError;
 use crate::mm::filemap::index::{Index, SlabAllocMode};
 use crate::mm::kernel::KernelRules;
+use crate::mm::swap::readahead;
 use crate::mm::writeback::{Limit, Limits};
 use crate::mm::{reclaim, writeback};
 use crate::page_alloc::{NodeOrder, PerCpuHigh, Rules, StealPolicy};
@@ -13,8 +14,8 @@ use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
     Balanced, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal, FaultRetry,
     HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc, Pageblocks,
-    Pageset, References, ScanBalance, ShrinkSlab, SyncPass, Thp, Threshold, Vmstat, Watermarks, Writeback,
-    WritebackPages,
+    Pageset, References, ScanBalance, ShrinkSlab, SwapReadahead, SyncPass, Thp, Threshold, Vmstat, Watermarks,
+    Writeback, WritebackPages,
 };
 use mmtwin_scenario::units::Bytes;
 
@@ -175,6 +176,12 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         mmap_sequential: files.mmap_sequential,
         cold_pages: files.cold_pages,
         swap_by_page: said.swap_rw_page,
+        swap_readahead: match said.swap_readahead {
+            SwapReadahead::Block => readahead::SwapReadahead::Block,
+            SwapReadahead::Hits => readahead::SwapReadahead::Hits,
+            SwapReadahead::Vma => readahead::SwapReadahead::Vma,
+        },
+        page_cluster: of.sysctl.vm_page_cluster,
         folio_batch_size: said.pagevec_size as usize,
         finishes_pageblocks: said.pageblocks == Pageblocks::Finished,
         cost_of_rotations: said.scan_balance == ScanBalance::CostRotations,

@@ -64,7 +64,7 @@ impl Keys<'_> {
 fn sysctls(keys: &mut Keys<'_>, of: &Sysctl) {
     let Sysctl {
         vm_min_slab_ratio,
-        vm_page_cluster,
+        vm_page_cluster: _,
         vm_defrag_mode,
         kernel_watchdog_thresh,
         kernel_numa_balancing_promote_rate_limit_mbps: _,
@@ -99,7 +99,6 @@ fn sysctls(keys: &mut Keys<'_>, of: &Sysctl) {
     let is_off = |value: Option<u32>| value.is_none_or(|value| value == 0);
     let slab = "node reclaim scans page cache only, as with 100";
     keys.sysctl("vm.min_slab_ratio", vm_min_slab_ratio == 100, slab);
-    keys.sysctl("vm.page-cluster", vm_page_cluster == 0, "one page of swap is read at a time, as with 0");
     keys.sysctl("vm.defrag_mode", is_off(vm_defrag_mode), "reclaim does not keep pageblocks whole, as with 0");
     keys.sysctl("kernel.watchdog_thresh", kernel_watchdog_thresh == 0, "there is no watchdog, as with 0");
     let tiers = "memory tiering is not supported: no page is promoted";
@@ -178,6 +177,7 @@ fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
         kswapd_order_zero: _,
         pagevec_size: _,
         swap_rw_page: _,
+        swap_readahead: _,
         defer_by_order: _,
         age_without_swap: _,
         save_scans: _,
@@ -227,6 +227,7 @@ fn reclaim_by_node(keys: &mut Keys<'_>, of: &Reclaim) {
         stats_flush_ms: _,
         pagevec_size: _,
         swap_rw_page: _,
+        swap_readahead: _,
     } = *of;
     let mut only = |key: &str, done, does| {
         keys.only(&format!("kernel.reclaim.{key}"), done, &format!("by the rules of 6.1 {does}"));

@@ -87,6 +87,11 @@ impl Device {
         Device { seek: seek_ns * PS_PER_NS, ..self }
     }
 
+    /// True if places that do not follow each other cost a seek.
+    pub fn seeks(&self) -> bool {
+        self.seek > 0
+    }
+
     /// The same disk, or one of which the CPU that submits a read copies the data.
     pub fn memory_backed(self, memory_backed: bool) -> Device {
         Device { memory_backed, ..self }

@@ -124,7 +124,7 @@ impl AccessState {
             return self.file_fault(kernel, caller, (region, mapper, reader), page, write);
         }
         match of.entry(page) {
-            Entry::Gone(_) => return self.swap_in(kernel, caller, (region, mapper), page, write),
+            Entry::Gone(_) => return self.swap_in(kernel, caller, (region, mapper, reader), page, write),
             // Another thread has faulted it in.
             Entry::Present(_) if !of.is_mapped_by(mapper, page) => {
                 kernel.stat.events.faults += 1;

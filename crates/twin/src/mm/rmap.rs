@@ -99,6 +99,9 @@ impl AccessState {
         // A huge page's entry is split first, and each of the new ones replaced.
         kernel.spend(cpu, self.costs.unmap_page * pages * region.mapcount(at.page).max(1) as u64);
         let slots = self.swap.slot_of(page).unwrap_or_default();
+        if region.take_rewritten(at.page..at.page + pages) {
+            kernel.alloc.frames.set_flag(page, Flag::Dirty, true);
+        }
         let items: &[NodeItem] = if region.anon { &[NodeItem::AnonPages] } else { &[NodeItem::Mapped] };
         items.iter().for_each(|&item| kernel.stat.pages.add(node, item, -(pages as i64)));
         for i in 0..pages {
@@ -125,10 +128,6 @@ impl AccessState {
             }
         } else {
             kernel.stat.pages.add(node, NodeItem::SwapCached, -pages);
-            if !self.regions[at.region].anon {
-                kernel.stat.pages.add(node, NodeItem::FilePages, -pages);
-                kernel.stat.pages.add(node, NodeItem::Shmem, -pages);
-            }
             self.swap.leave_cache(page, shadow);
         }
     }

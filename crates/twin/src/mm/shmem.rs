@@ -5,7 +5,7 @@
 //! table maps. Not modelled: a call on a page that is swapped out, which maps the page here. Checked by
 //! `tests/numa_files.rs`.
 
-use super::filemap::Touched;
+use super::filemap::{Reader, Touched};
 use super::kernel::Kernel;
 use super::memory::AccessState;
 use super::region::Entry;
@@ -18,12 +18,12 @@ impl AccessState {
         &mut self,
         kernel: &mut Kernel,
         caller: &mut Caller,
-        (region, mapper): (usize, usize),
+        (region, mapper, reader): (usize, usize, &mut Reader),
         page: u64,
         write: bool,
     ) -> Result<Touched, AllocationFailure> {
         if let Entry::Gone(_) = self.regions[region].entry(page) {
-            match self.swap_in(kernel, caller, (region, mapper), page, write)? {
+            match self.swap_in(kernel, caller, (region, mapper, reader), page, write)? {
                 Touched::Done => {}
                 later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
             }

@@ -57,7 +57,7 @@ events! {
     slabs_scanned, pginodesteal, kswapd_inodesteal, kswapd_low_wmark_hit_quickly, kswapd_high_wmark_hit_quickly, pageoutrun, pgrotated, oom_kill,
     compact_migrate_scanned, compact_free_scanned, compact_isolated, compact_stall, compact_fail,
     compact_success, compact_daemon_wake, compact_daemon_migrate_scanned, compact_daemon_free_scanned, kswapd_steal,
-    kswapd_skip_congestion_wait, compact_blocks_moved, compact_pages_moved, compact_pagemigrate_failed,
+    kswapd_skip_congestion_wait, compact_blocks_moved, compact_pages_moved, compact_pagemigrate_failed, swap_ra, swap_ra_hit,
 }
 
 #[cfg(test)]

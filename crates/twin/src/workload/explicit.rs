@@ -124,17 +124,13 @@ fn come_to(
     if access.plan.via == Via::Syscall && !state.regions[region].anon {
         return match state.regions[region].file {
             true => state.file_call(kernel, caller, (region, mapper, &mut access.reader), page, touch.write),
-            false => state.shmem_call(kernel, caller, (region, mapper), page, touch.write),
+            false => state.shmem_call(kernel, caller, (region, mapper, &mut access.reader), page, touch.write),
         };
     }
     while !state.regions[region].is_mapped(mapper, page, touch.write) {
         match state.fault(kernel, caller, (region, mapper, &mut access.reader), page, touch.write)? {
             Touched::Done => access.faults += 1,
-            later @ (Touched::Wait(_) | Touched::Again) => {
-                // A page is mapped when it is swapped in.
-                access.faults += u64::from(state.regions[region].is_mapped(mapper, page, touch.write));
-                return Ok(later);
-            }
+            later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
         }
     }
     let of = &mut state.regions[region];

@@ -338,11 +338,7 @@ fn fault_in(
             }
             match came? {
                 Touched::Done => access.faults += 1,
-                later @ (Touched::Wait(_) | Touched::Again) => {
-                    // A page is mapped when it is swapped in.
-                    access.faults += u64::from(state.regions[number].is_mapped(access.mapper, page, write));
-                    return Ok(later);
-                }
+                later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
             }
         }
     }

@@ -74,7 +74,7 @@ kernel.sysctl.vm.dirty_expire_centisecs | reclaim-6.1; process.mapped.region.fil
 kernel.sysctl.vm.dirty_writeback_centisecs | reclaim-6.1 | kernel.sysctl.vm.dirty_writeback_centisecs=20
 kernel.sysctl.vm.laptop_mode | reclaim-6.1 | 1
 kernel.sysctl.vm.vfs_cache_pressure | lookup-6.1 | 10
-kernel.sysctl.vm.page-cluster | reclaim-6.1 | 3 | refused one page of swap
+kernel.sysctl.vm.page-cluster | reclaim-6.1 | 0
 kernel.sysctl.vm.extfrag_threshold | reclaim-6.1 | 1000
 kernel.sysctl.vm.compaction_proactiveness | reclaim-6.1; run.duration=900 ms | 0
 kernel.sysctl.vm.percpu_pagelist_high_fraction | counters-6.1 | 8
@@ -180,6 +180,7 @@ kernel.reclaim.skip_limit | reclaim-3.5 | 1 | refused skips
 kernel.reclaim.stats_flush_ms | cgroup-6.1 | 2000
 kernel.reclaim.stats_flush_ms | reclaim-3.5 | 2000 | refused always current
 kernel.reclaim.pagevec_size | reclaim-6.1 | 31
+kernel.reclaim.swap_readahead | reclaim-6.1 | block
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
 kernel.reclaim.defer_by_order | reclaim-3.5; process.kernel.phase.0.action.0.order=5 | false | unseen
 kernel.reclaim.defer_by_order | reclaim-6.1 | false | refused by order

@@ -123,7 +123,13 @@ impl AccessState {
         let (of, all) = (&self.regions[region], 0..self.regions[region].mappers());
         match before {
             Some(before) if !of.logs.is_empty() && matches!(of.entry(pages.start), Entry::Present(_)) => {
-                all.filter(|&by| young >> by.min(63) & 1 == 1 || self.touched_by(region, by, &pages, before)).count()
+                let watches = of.watches_writes();
+                let touched = |by: &usize| {
+                    let young = young >> (*by).min(63) & 1 == 1;
+                    // Where writes are watched they are drawn even if the page is known to be young.
+                    (!young || watches) && self.touched_by(region, *by, &pages, before) || young
+                };
+                all.filter(touched).count()
             }
             _ => young.count_ones() as usize,
         }

@@ -48,7 +48,7 @@ pub(crate) enum Touched {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reader {
     /// Pages of a window that still have to be read.
-    pending: Option<Window>,
+    pub(in crate::mm) pending: Option<Window>,
     /// Allocated pages, to be read as one request.
     brought: Vec<Pfn>,
     /// Read-ahead has found no memory for the accessed page, which is then read alone. Without this a task that waits for

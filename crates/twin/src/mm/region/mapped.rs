@@ -8,6 +8,7 @@ use super::{Entry, GONE, HUGE, Region};
 use crate::frame::Pfn;
 use crate::mm::prot_numa::Bits;
 use crate::mm::readahead::Readahead;
+use crate::mm::swap::readahead::Window;
 
 /// The pages that each mapping of a region has.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +37,7 @@ impl Region {
         self.mapped.by.push(Bits::new(pages));
         self.mapped.young.push(Bits::new(pages));
         self.readahead.push(Readahead::default());
+        self.swap_readahead.push(Window::default());
         self.mapped.by.len() - 1
     }
 

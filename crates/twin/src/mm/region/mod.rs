@@ -18,6 +18,7 @@ use crate::mm::kernel::Kernel;
 use crate::mm::page_tables::Tables;
 use crate::mm::prot_numa::Bits;
 use crate::mm::readahead::Readahead;
+use crate::mm::swap::readahead::Window;
 use crate::mm::tlb::Cpus;
 use crate::page_alloc::{HUGE_ORDER, Policy, Request};
 use crate::vmstat::NodeItem;
@@ -62,6 +63,8 @@ pub(crate) struct Region {
     mapped: Mapped,
     /// By mapping: the state of read-ahead of the open file (`f_ra`), which all threads of a process share.
     pub readahead: Vec<Readahead>,
+    /// By mapping: success of read-ahead from swap (`swap_readahead_info`).
+    pub swap_readahead: Vec<Window>,
     /// Pages of a file that differ from the disk's.
     dirty: Bits,
     /// Lock of the tasks that write to the file by system calls.
@@ -149,6 +152,7 @@ impl Region {
             written_up_to: 0,
             buffers: Vec::new(),
             readahead: Vec::new(),
+            swap_readahead: Vec::new(),
             young,
             rewritten: None,
             exec,

@@ -36,6 +36,7 @@ mod shrink_node;
 use crate::mm::lru::Lru;
 use crate::mm::memcg::{Cgroup, Group, Stock};
 use crate::mm::slab::shrinker::Shrinker;
+use crate::mm::swap::readahead::SwapReadahead;
 use crate::mm::vmscan_zone::Variant;
 pub(crate) use direct::Direct;
 pub(crate) use node_reclaim::{NodeReclaim, NodeReclaimHistory};
@@ -105,6 +106,10 @@ pub struct Rules {
     pub retries: Retries,
     /// Swap that is memory is read and written page by page (`rw_page`), which `pgpgin` and `pgpgout` do not count (3.16 to 6.2).
     pub swap_by_page: bool,
+    /// How swap is read ahead.
+    pub swap_readahead: SwapReadahead,
+    /// `vm.page-cluster`.
+    pub page_cluster: u32,
     /// A mapping that is read in order is read ahead like a call's file.
     pub mmap_sequential: bool,
     /// Pages of files are allocated as cold ones, and read-ahead may retry.
@@ -148,6 +153,8 @@ impl Rules {
         laptop_mode: false,
         retries: Retries::Reads,
         swap_by_page: true,
+        swap_readahead: SwapReadahead::Vma,
+        page_cluster: 3,
         mmap_sequential: false,
         cold_pages: false,
         writes_dirty_files: true,

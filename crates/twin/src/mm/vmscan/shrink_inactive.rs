@@ -1,7 +1,7 @@
 //! A batch of inactive pages: `shrink_inactive_list`, `shrink_folio_list`, `folio_check_references` (6.1 to 6.12). The
 //! rules for a page are in the kernel's order.
 //!
-//! Not modelled: page locks, huge pages that are split for swap (they are swapped as a whole), demotion, private data.
+//! Not modelled: page locks but for reads, huge pages that are split for swap (they are swapped as a whole), demotion, private data.
 //! Checked event by event and by counters against guests (docs/fidelity.md).
 
 use super::isolate::{Isolated, highest_zoneidx, isolate};
@@ -85,6 +85,7 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
             }
             FolioAction::Keep => kept.push(page),
             FolioAction::Activate => {
+                ctx.memory.activated_in_swap_cache(ctx.kernel, page);
                 let frames = &mut ctx.kernel.alloc.frames;
                 frames.set_flag(page, Flag::Active, true);
                 // One that was to be freed and was written belongs to the other type now.
@@ -162,6 +163,10 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
 
 fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut ReclaimStat) -> FolioAction {
     let kernel = &mut *ctx.kernel;
+    // 1. A page that is being read is locked.
+    if ctx.memory.is_being_read(kernel, ctx.cpu, page) {
+        return FolioAction::Keep;
+    }
     let frames = &mut kernel.alloc.frames;
     let node = frames.zone(page) / ZONES;
     let pages = 1u64 << frames.order(page);

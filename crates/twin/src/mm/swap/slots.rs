@@ -1,0 +1,188 @@
+//! Places in swap and which of them are free: `scan_swap_map_slots`, `scan_swap_map_try_ssd_cluster` (4.14 to 6.12).
+//!
+//! Places are taken one after another from a cluster, then from the cluster that has been free for longest, and singly
+//! where no cluster is free. A huge page takes a cluster. Not modelled: a cluster for each CPU, and places that CPUs keep
+//! for themselves. Checked by tests here.
+
+use crate::frame::{NO_PAGE, Pfn};
+use std::collections::VecDeque;
+
+/// Places of a cluster (`SWAPFILE_CLUSTER`): those of a huge page.
+const CLUSTER: u32 = 512;
+
+/// A place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// Page in swap's cache, or [`NO_PAGE`].
+    pub cached: Pfn,
+    /// What reclaim left when the page was freed.
+    pub shadow: u32,
+    /// Number of the page among those of all regions, or [`FREE`].
+    pub content: u32,
+    /// Number of the cgroup that it is charged to.
+    pub cgroup: u8,
+}
+
+/// Content of a free place.
+const FREE: u32 = u32::MAX;
+
+impl Slot {
+    /// Page in swap's cache.
+    pub fn cached(self) -> Option<Pfn> {
+        Some(self.cached).filter(|cached| *cached != NO_PAGE)
+    }
+
+    /// Number of the page that is here; `None`: the place is free.
+    pub fn content(self) -> Option<u32> {
+        Some(self.content).filter(|content| *content != FREE)
+    }
+}
+
+/// All places.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    size: u32,
+    /// Those of clusters that were ever used.
+    all: Vec<Slot>,
+    /// Places that are taken, by cluster.
+    taken: Vec<u32>,
+    /// Clusters that became free, in this order.
+    free: VecDeque<u32>,
+    /// Where the next place is looked for, and the cluster up to whose end it is.
+    next: u32,
+    current: Option<u32>,
+}
+
+impl Slots {
+    /// So many places, all free.
+    pub fn new(size: u32) -> Slots {
+        Slots { size, all: Vec::new(), taken: Vec::new(), free: VecDeque::new(), next: 0, current: None }
+    }
+
+    /// Places, free or not.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// A place.
+    pub fn get(&self, slot: u32) -> Slot {
+        self.all[slot as usize]
+    }
+
+    /// The same, to be changed.
+    pub fn at(&mut self, slot: u32) -> &mut Slot {
+        &mut self.all[slot as usize]
+    }
+
+    /// Places from one on that were ever used.
+    pub fn from(&mut self, first: u32) -> impl Iterator<Item = &mut Slot> {
+        self.all[first as usize..].iter_mut()
+    }
+
+    /// Places of clusters that were ever used.
+    pub fn used(&self) -> u64 {
+        self.all.len() as u64
+    }
+
+    /// The first of `count` places, one or a huge page's, which belong to page 0 until they are assigned; `None`: there are
+    /// not so many in one piece.
+    pub fn take(&mut self, count: u32) -> Option<u32> {
+        if count > 1 {
+            let first = self.free_cluster(count)? * CLUSTER;
+            self.assign(first, count);
+            return Some(first);
+        }
+        loop {
+            if let Some(slot) = self.in_current() {
+                self.assign(slot, 1);
+                self.next = slot + 1;
+                return Some(slot);
+            }
+            let last = self.current.take();
+            let cluster = self.free_cluster(1).or_else(|| self.with_free_place(last.unwrap_or(0)))?;
+            if let Some(last) = last.filter(|last| self.taken[*last as usize] == 0 && *last != cluster) {
+                self.free.push_back(last);
+            }
+            (self.current, self.next) = (Some(cluster), cluster * CLUSTER);
+        }
+    }
+
+    /// A place is free again.
+    pub fn free(&mut self, slot: u32) {
+        *self.at(slot) = Slot { cached: NO_PAGE, shadow: 0, content: FREE, cgroup: 0 };
+        let cluster = slot / CLUSTER;
+        self.taken[cluster as usize] -= 1;
+        if self.taken[cluster as usize] == 0 && self.current != Some(cluster) {
+            self.free.push_back(cluster);
+        }
+    }
+
+    fn assign(&mut self, first: u32, count: u32) {
+        self.from(first).take(count as usize).for_each(|slot| slot.content = 0);
+        self.taken[(first / CLUSTER) as usize] += count;
+    }
+
+    /// The next free place of the current cluster.
+    fn in_current(&self) -> Option<u32> {
+        let cluster = self.current?;
+        let end = cluster * CLUSTER + self.len_of(cluster);
+        (self.next..end).find(|&slot| self.get(slot).content().is_none())
+    }
+
+    /// The first cluster behind another that is not full.
+    fn with_free_place(&self, last: u32) -> Option<u32> {
+        let all = self.taken.len() as u32;
+        let mut behind = (last + 1..all).chain(0..all.min(last + 1));
+        behind.find(|&cluster| self.taken[cluster as usize] < self.len_of(cluster))
+    }
+
+    fn len_of(&self, cluster: u32) -> u32 {
+        CLUSTER.min(self.size - cluster * CLUSTER)
+    }
+
+    /// The cluster that has been free for longest, or one that was never used, of so many places at least.
+    fn free_cluster(&mut self, count: u32) -> Option<u32> {
+        let has_room = |&cluster: &u32| self.len_of(cluster) >= count;
+        if let Some(at) = self.free.iter().position(has_room) {
+            return self.free.remove(at);
+        }
+        let new = self.taken.len() as u32;
+        let new = Some(new).filter(|new| new * CLUSTER < self.size).filter(has_room)?;
+        let free = Slot { cached: NO_PAGE, shadow: 0, content: FREE, cgroup: 0 };
+        self.all.extend(std::iter::repeat_n(free, self.len_of(new) as usize));
+        self.taken.push(0);
+        Some(new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_taken_in_order_and_reused_when_no_cluster_is_free() {
+        let mut slots = Slots::new(2 * CLUSTER);
+        let all = 2 * CLUSTER;
+        assert!((0..CLUSTER + 1).all(|slot| slots.take(1) == Some(slot)));
+        // The current cluster goes on, although there are free places before it.
+        (0..9).for_each(|slot| slots.free(slot));
+        assert!((CLUSTER + 1..all).all(|slot| slots.take(1) == Some(slot)));
+        assert!((0..9).all(|slot| slots.take(1) == Some(slot)));
+        assert_eq!(slots.take(1), None);
+        slots.free(700);
+        assert_eq!((slots.take(1), slots.take(1)), (Some(700), None));
+        assert_eq!(slots.get(700).content(), Some(0));
+    }
+
+    #[test]
+    fn a_cluster_is_free_when_all_of_it_is() {
+        let mut slots = Slots::new(3 * CLUSTER + 7);
+        assert_eq!(
+            [slots.take(CLUSTER), slots.take(CLUSTER), slots.take(1)],
+            [Some(0), Some(CLUSTER), Some(2 * CLUSTER)]
+        );
+        assert_eq!(slots.take(CLUSTER), None, "what is left is no whole cluster");
+        (0..CLUSTER).for_each(|slot| slots.free(slot));
+        assert_eq!((slots.take(CLUSTER), slots.used()), (Some(0), 3 * u64::from(CLUSTER)));
+    }
+}
