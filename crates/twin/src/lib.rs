@@ -7,7 +7,7 @@
 //! | place | subject |
 //! |---|---|
 //! | `mm/vmscan/shrink_inactive.rs` | which page is evicted (`shrink_folio_list`); lists by zone: `mm/vmscan_zone/shrink_page_list.rs` |
-//! | `mm/filemap`, `mm/readahead.rs`, `mm/swap.rs`, `mm/rmap.rs` | page cache, read-ahead, swap, reverse mappings |
+//! | `mm/filemap`, `mm/readahead.rs`, `mm/swap`, `mm/rmap.rs` | page cache, read-ahead, swap, reverse mappings |
 //! | `mm/slowpath`, `mm/oom.rs`, `mm/memcg/high.rs` | the allocator's slow path, the OOM killer, `memory.high` |
 //! | `mm/writeback/throttle.rs` | writers that are throttled (`balance_dirty_pages`) |
 //! | `page_alloc/allocate.rs`, `page_alloc/pageset.rs` | the allocator's fast path, per-CPU lists |

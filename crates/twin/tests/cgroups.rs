@@ -161,7 +161,7 @@ fn memory_pressure_of_a_stream_is_the_time_in_reclaim() {
 #[test]
 fn waits_for_the_working_set_are_memory_pressure_and_others_are_not() {
     let swap = "[machine.swap]\nsize = \"512 MiB\"\nlatency = \"100 us\"\nbandwidth = \"1 GB/s\"\n";
-    let again = "[[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\ncount = 40960\n";
+    let again = "[[process.phase.access]]\nregion = \"heap\"\npattern = \"uniform\"\ncount = 163840\n";
     let run = |max: &str| {
         let machine = machine(&format!("[[cgroup]]\nname = \"/a\"\n{max}"));
         let (before, after) = machine.split_once("[machine.swap]").expect("swap");
@@ -171,7 +171,8 @@ fn waits_for_the_working_set_are_memory_pressure_and_others_are_not() {
     };
     let thrashes = run("memory.max = \"32 MiB\"\n");
     let [memory, io] = ["memory", "io"].map(|of_what| of(&thrashes, "/a", &format!("{of_what}.pressure.some_total")));
-    assert!(of(&thrashes, "/a", "memory.stat.workingset_restore_anon") > 1000);
+    let restored = of(&thrashes, "/a", "memory.stat.workingset_restore_anon");
+    assert!(restored > 100, "{restored}");
     assert!(memory > reclaimed_for(&thrashes) / 1000 && io > 0, "{memory} {io}");
     let fits = run("");
     assert_eq!(of(&fits, "/a", "memory.pressure.some_total") + of(&fits, "/a", "io.pressure.some_total"), 0);

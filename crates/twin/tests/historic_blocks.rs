@@ -63,7 +63,7 @@ fn huge_pages_of_a_full_machine_by_the_kernels_of_2010() {
         agrees(run);
         let of = &run.blocks;
         let [taken, dirty, failed] = of.neighbours;
-        assert!(taken > 1000 && dirty > 100 && failed > 10 && of.lumpy > 5, "{kernel} {:?}", of.neighbours);
+        assert!(taken > 1000 && dirty > 100 && failed > 3 && of.lumpy > 5, "{kernel} {:?}", of.neighbours);
         assert!(of.writes[1] > 500 && of.sync_batches > 0, "{kernel} {:?}", of.writes);
         assert!(count(run, "compact_stall") > 0 && count(run, "allocstall") > 0, "{kernel}");
         let waits: Vec<_> = of.waits.iter().flatten().collect();

@@ -65,11 +65,11 @@ pub fn test(arguments: &FidelityTest) -> Result<i32, Failure> {
             continue;
         }
         let judged: Vec<Judged> = parallel::each(&cells, judge)?;
-        if arguments.details {
-            text = unseen::details(&judged);
-        }
         let families = unseen::families(&arguments.directory, set)?;
         let choices = parallel::each(&families, |family| Ok(Choice::of(family)?))?;
+        if arguments.details {
+            text = unseen::details(&judged, &choices);
+        }
         let chosen = (!choices.is_empty()).then(|| Chosen::new(&choices));
         summaries.push(Summary::new(set, (&commit, &date), &judged, chosen));
     }

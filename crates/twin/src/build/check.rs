@@ -11,13 +11,14 @@ use mmtwin_scenario::workload::{Action, ActionKind, Huge, Process, ReadFile, Reg
 use mmtwin_scenario::{Scenario, machine as say};
 
 /// Sysctls that may be written while the workload runs.
-const WRITABLE: [&str; 15] = [
+const WRITABLE: [&str; 16] = [
     "vm.numa_stat",
     "vm.stat_interval",
     "vm.min_free_kbytes",
     "vm.watermark_scale_factor",
     "vm.watermark_boost_factor",
     "vm.swappiness",
+    "vm.page-cluster",
     "vm.vfs_cache_pressure",
     "vm.extfrag_threshold",
     "vm.laptop_mode",

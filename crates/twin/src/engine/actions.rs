@@ -341,6 +341,7 @@ impl Engine<'_> {
             "vm.min_free_kbytes" => self.kernel.set_watermarks(|rules| rules.min_free_kbytes = Some(value)),
             "vm.watermark_scale_factor" => self.kernel.set_watermarks(|rules| rules.watermark_scale_factor = value),
             "vm.watermark_boost_factor" => self.kernel.set_watermarks(|rules| rules.watermark_boost_factor = value),
+            "vm.page-cluster" => self.kernel.reclaim.rules.page_cluster = value as u32,
             "vm.swappiness" => self.kernel.reclaim.rules.swappiness = value,
             "vm.vfs_cache_pressure" => self.kernel.reclaim.rules.vfs_cache_pressure = value,
             "vm.extfrag_threshold" => self.kernel.reclaim.rules.extfrag_threshold = value as i64,

@@ -1,45 +1,73 @@
 //! Families: the scenario of a seed with one tunable at each of several values, all else equal. They show whether the twin
 //! chooses as the kernel does.
 
-use super::archetype;
+use super::draft::Draft;
 use super::draw::{Draw, For};
 use super::tunables::Focus;
+use super::{archetype, drawn};
 use crate::fidelity::KERNELS;
 
 /// A tunable with the values that are tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunable {
     /// Its key, as `--set` takes it.
-    pub key: &'static str,
+    pub key: String,
     /// Its values, at least four.
-    pub values: &'static [&'static str],
+    pub values: Vec<String>,
 }
 
-/// Of workloads that are about reclaim alone.
-const ANY: [Tunable; 3] = [
-    Tunable { key: "kernel.sysctl.\"vm.swappiness\"", values: &["1", "30", "60", "100", "180"] },
-    Tunable { key: "kernel.sysctl.\"vm.watermark_scale_factor\"", values: &["10", "50", "150", "300"] },
-    Tunable { key: "kernel.sysctl.\"vm.min_free_kbytes\"", values: &["1408", "2816", "5632", "16384"] },
+/// A key and its values.
+type Listed = (&'static str, &'static [&'static str]);
+
+/// Of every machine that reclaims.
+const WATERMARKS: [Listed; 2] = [
+    ("kernel.sysctl.\"vm.watermark_scale_factor\"", &["10", "100", "300", "1000"]),
+    ("kernel.sysctl.\"vm.min_free_kbytes\"", &["1408", "5632", "22528", "45056"]),
 ];
-const DIRTY: [Tunable; 2] = [
-    Tunable { key: "kernel.sysctl.\"vm.dirty_ratio\"", values: &["12", "20", "40", "70"] },
-    Tunable { key: "kernel.sysctl.\"vm.dirty_background_ratio\"", values: &["1", "5", "10", "15"] },
+/// Of one with swap.
+const SWAPPINESS: Listed = ("kernel.sysctl.\"vm.swappiness\"", &["1", "30", "60", "100", "180"]);
+/// Of one whose swap is not memory.
+const PAGE_CLUSTER: Listed = ("kernel.sysctl.\"vm.page-cluster\"", &["0", "1", "3", "5"]);
+const DIRTY: [Listed; 2] = [
+    ("kernel.sysctl.\"vm.dirty_ratio\"", &["2", "5", "20", "60"]),
+    ("kernel.sysctl.\"vm.dirty_background_ratio\"", &["1", "5", "15", "40"]),
 ];
-const HUGE: [Tunable; 1] = [Tunable { key: "kernel.thp_defrag", values: &["always", "defer", "madvise", "never"] }];
-const BALANCING: [Tunable; 2] = [
-    Tunable { key: "kernel.numa_balancing.scan_size_mb", values: &["16", "64", "256", "1024"] },
-    Tunable { key: "kernel.numa_balancing.scan_period_min_ms", values: &["50", "100", "200", "400"] },
+const HUGE: [Listed; 1] = [("kernel.thp_defrag", &["always", "defer", "madvise", "never"])];
+const BALANCING: [Listed; 2] = [
+    ("kernel.numa_balancing.scan_size_mb", &["16", "64", "256", "1024"]),
+    ("kernel.numa_balancing.scan_period_min_ms", &["50", "100", "200", "400"]),
 ];
 
-/// The tunable of a seed's family: one of what its workload is about, where there is such.
+/// The limit of the first cgroup that has one, at percentages of what was drawn. Without swap none is smaller: the heap
+/// fits into what was drawn.
+fn limit(draft: &Draft) -> Option<Tunable> {
+    let drawn = |limits: &[(&str, u64)]| limits.iter().find(|(file, _)| *file == "memory.max").map(|(_, mib)| *mib);
+    let mut cgroups = draft.cgroups.iter().enumerate();
+    let (number, mib) = cgroups.find_map(|(number, cgroup)| Some((number, drawn(&cgroup.limits)?)))?;
+    let shares: &[u64] = if draft.machine.swap_mib() > 0 { &[60, 80, 100, 150, 250] } else { &[100, 130, 170, 250] };
+    let values = shares.iter().map(|share| format!("{} MiB", mib * share / 100)).collect();
+    Some(Tunable { key: format!("cgroup.{number}.memory.max"), values })
+}
+
+/// The tunable of a seed's family: one of what its workload is about.
 pub fn tunable(seed: u64) -> Tunable {
-    let mut draw = Draw::new(seed, For::Family);
-    match archetype(seed).focus {
-        Focus::Reclaim => draw.pick(&ANY),
-        Focus::Dirty => draw.pick(&DIRTY),
-        Focus::Huge => draw.pick(&HUGE),
-        Focus::Balancing => draw.pick(&BALANCING),
+    let (mut draw, draft) = (Draw::new(seed, For::Family), drawn(seed));
+    if let Some(limit) = limit(&draft).filter(|_| draw.percent(60)) {
+        return limit;
     }
+    let mut listed: Vec<Listed> = match archetype(seed).focus {
+        Focus::Reclaim => WATERMARKS.to_vec(),
+        Focus::Dirty => DIRTY.to_vec(),
+        Focus::Huge => HUGE.to_vec(),
+        Focus::Balancing => BALANCING.to_vec(),
+    };
+    if archetype(seed).focus == Focus::Reclaim && draft.machine.swap_mib() > 0 {
+        // As often as the two of the watermarks.
+        listed.extend([SWAPPINESS; 2]);
+        listed.extend(draft.machine.swaps_to_disk().then_some(PAGE_CLUSTER));
+    }
+    let (key, values) = draw.pick(&listed);
+    Tunable { key: key.into(), values: values.iter().map(|value| value.to_string()).collect() }
 }
 
 /// The kernel of a seed's family: each in turn.
@@ -62,6 +90,7 @@ mod tests {
             assert!(values.len() >= 4, "{key}");
             let (text, kernel) = (scenario(seed), kernel_of(seed));
             for value in values {
+                let value = if key.starts_with("cgroup") { format!("{value:?}") } else { value };
                 let sets = [
                     format!("kernel.release={kernel:?}"),
                     format!("machine.preset={:?}", preset(kernel)),

@@ -66,6 +66,11 @@ impl Machine {
         self.swap.as_ref().map_or(0, |swap| swap.mib)
     }
 
+    /// True if a task that swaps in waits for a disk.
+    pub fn swaps_to_disk(&self) -> bool {
+        self.swap.as_ref().is_some_and(|swap| swap.latency_us > 0)
+    }
+
     /// CPUs.
     pub fn cpus(&self) -> u64 {
         self.nodes.iter().map(|(cpus, _)| cpus).sum()

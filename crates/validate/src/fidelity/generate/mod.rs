@@ -58,11 +58,10 @@ fn archetype(seed: u64) -> &'static Archetype {
     if number.is_multiple_of(2) { &services::ALL[number / 2] } else { &jobs::ALL[number / 2] }
 }
 
-/// The scenario of a seed, as TOML.
-pub fn scenario(seed: u64) -> String {
+/// Machine and workload of a seed.
+fn drawn(seed: u64) -> Draft {
     let of = archetype(seed);
     let machine = Machine::new(&mut Draw::new(seed, For::Machine), of.machine);
-    let kernel = tunables::kernel(&mut Draw::new(seed, For::Kernel), of.focus, &machine);
     let mut draw = Draw::new(seed, For::Workload);
     let pressure = draw.pick(&[100, 160, 200, 240, 300]);
     let mut draft = Draft::new(machine, pressure);
@@ -70,6 +69,13 @@ pub fn scenario(seed: u64) -> String {
     if draw.percent(10) {
         draft.processes.push(admin(&mut draw));
     }
+    draft
+}
+
+/// The scenario of a seed, as TOML.
+pub fn scenario(seed: u64) -> String {
+    let (of, draft) = (archetype(seed), drawn(seed));
+    let kernel = tunables::kernel(&mut Draw::new(seed, For::Kernel), of.focus, &draft.machine);
     format!(
         "# Written by `mmtwin fidelity generate --seed {seed}`.\ntitle = \"{}\"\n\n{}{}{}\n[run]\nduration = \"{LONGEST_S} s\"\n\
          sample = \"5 s\"\ncounters = [{COUNTERS}]\n",

@@ -79,8 +79,7 @@ fn min_free_kbytes(machine: &Machine) -> u64 {
     (managed_kib * 16).isqrt() / 64 * 64
 }
 
-/// Sysctls with their values. `vm.page-cluster` and `vm.compaction_proactiveness` have the kernel's default, or the one
-/// value that the twin accepts.
+/// Sysctls with their values. `vm.page-cluster` and `vm.compaction_proactiveness` have the kernel's default, or are off.
 fn sysctls(draw: &mut Draw, focus: Focus, machine: &Machine, set: &mut dyn FnMut(&str, u64)) {
     let often = |of: Focus| if focus == of { OFTEN } else { RARELY };
     // (sysctl, percentage, values)

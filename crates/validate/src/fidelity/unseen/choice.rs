@@ -7,6 +7,7 @@
 use super::figures::{Figures, Phase};
 use super::{Cell, Set, seeds_of};
 use crate::Error;
+use crate::fidelity::failed;
 use crate::fidelity::generate::{Tunable, kernel_of, tunable};
 use std::fmt::Write;
 use std::path::Path;
@@ -17,6 +18,10 @@ const CLEAR: f64 = 3.0;
 /// A family beside the twin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
+    /// Its tunable.
+    pub of: String,
+    /// Its values with the logarithm of the throughput of the kernel and the twin; empty: a run did not end by itself.
+    pub members: Vec<(String, f64, f64)>,
     /// Kendall's tau of all pairs of values; `None`: all are equal on the kernel, or a run did not end by itself.
     pub tau: Option<f64>,
     /// The same of pairs that differ clearly on the kernel; `None`: no pair does.
@@ -45,8 +50,8 @@ pub struct Chosen {
 pub fn family(directory: &Path, seed: u64) -> Result<Vec<Cell>, Error> {
     let file = directory.join("runs").join(Set::of(seed)?.name()).join(format!("family-{seed}.jsonl.zst"));
     let Tunable { key, values } = tunable(seed);
-    let member = |value: &&str| {
-        let (change, file) = (Some(format!("{key}={value}")), file.clone());
+    let member = |value: &String| {
+        let (change, file) = (Some((key.clone(), value.clone())), file.clone());
         Cell { seed, kernel: kernel_of(seed), change, file }
     };
     Ok(values.iter().map(member).collect())
@@ -66,25 +71,45 @@ impl Choice {
     /// # Errors
     /// If stored runs cannot be read, or are not of today's scenario.
     pub fn of(family: &[Cell]) -> Result<Choice, Error> {
-        let mut pairs = Vec::new();
+        let mut runs = Vec::new();
         for cell in family {
-            pairs.extend(cell.pairs()?);
+            let (_, value) = cell.change.as_ref().ok_or_else(|| failed("no member of a family"))?;
+            runs.push((value.clone(), cell.pairs()?));
         }
-        let whole = pairs.iter().all(|(kernel, twin)| kernel.end.is_whole() && twin.end.is_whole());
-        let (kernel, twin): (Vec<Figures>, Vec<Figures>) = pairs.into_iter().unzip();
-        if !whole || kernel.len() < 2 {
-            return Ok(Choice { tau: None, clear: None, best: None });
+        runs.retain(|(_, pairs)| !pairs.is_empty());
+        let all: Vec<&Figures> = runs.iter().flat_map(|(_, pairs)| pairs).flat_map(|(k, t)| [k, t]).collect();
+        let of = family.first().map_or_else(String::new, Cell::title);
+        if runs.len() < 2 || !all.iter().all(|run| run.end.is_whole()) {
+            return Ok(Choice { of, members: Vec::new(), tau: None, clear: None, best: None });
         }
-        let common = |name: &&String| kernel.iter().chain(&twin).all(|run| run.phases.contains_key(*name));
-        let names: Vec<String> = kernel[0].phases.keys().filter(common).cloned().collect();
-        let of = |runs: &[Figures]| -> Vec<f64> { runs.iter().map(|run| throughput(run, &names)).collect() };
-        Ok(Choice::by(&of(&kernel), &of(&twin)))
+        let common = |name: &&String| all.iter().all(|run| run.phases.contains_key(*name));
+        let names: Vec<String> = all[0].phases.keys().filter(common).cloned().collect();
+        let member = |(value, pairs): &(String, Vec<(Figures, Figures)>)| {
+            let mean = |of: &dyn Fn(&(Figures, Figures)) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
+            let kernel = mean(&|(kernel, _)| throughput(kernel, &names));
+            (value.clone(), kernel, mean(&|(_, twin)| throughput(twin, &names)))
+        };
+        Ok(Choice { of, ..Choice::by(runs.iter().map(member).collect()) })
     }
 
-    /// Of the logarithm of the throughput at each value.
-    fn by(kernel: &[f64], twin: &[f64]) -> Choice {
+    /// The family in a line: by how much values differ from the first.
+    pub fn line(&self) -> String {
+        let mut text = format!("- {}:", self.of);
+        let Some((_, kernel, twin)) = self.members.first() else { return text + " a run did not end by itself" };
+        let percent = |by: f64| 100.0 * by.exp_m1();
+        for (value, of_kernel, of_twin) in &self.members {
+            let (by_kernel, by_twin) = (percent(of_kernel - kernel), percent(of_twin - twin));
+            let _ = write!(text, " {value} {by_kernel:+.1} % (twin {by_twin:+.1} %),");
+        }
+        let tau = self.tau.map_or_else(|| "n/a".into(), |tau| format!("{tau:.2}"));
+        text + &format!(" tau {tau}")
+    }
+
+    fn by(members: Vec<(String, f64, f64)>) -> Choice {
         let clear = (1.0 + CLEAR / 100.0).ln();
-        Choice { tau: tau(kernel, twin, 0.0), clear: tau(kernel, twin, clear), best: best(kernel, twin, clear) }
+        let (kernel, twin): (Vec<f64>, Vec<f64>) = members.iter().map(|(_, kernel, twin)| (*kernel, *twin)).unzip();
+        let all = (tau(&kernel, &twin, 0.0), tau(&kernel, &twin, clear), best(&kernel, &twin, clear));
+        Choice { of: String::new(), members, tau: all.0, clear: all.1, best: all.2 }
     }
 }
 
@@ -195,26 +220,29 @@ mod tests {
 
     #[test]
     fn order_and_best_of_a_family() {
+        let by = |kernel: &[f64], twin: &[f64]| {
+            Choice::by(kernel.iter().zip(twin).map(|(kernel, twin)| ("4".into(), *kernel, *twin)).collect())
+        };
         let kernel = [0.0, 0.01, 0.5, 0.9];
-        assert_eq!(Choice::by(&kernel, &kernel), Choice { tau: Some(1.0), clear: Some(1.0), best: Some(true) });
+        let of = by(&kernel, &kernel);
+        assert_eq!((of.tau, of.clear, of.best), (Some(1.0), Some(1.0), Some(true)));
         let twin = [0.01, 0.0, 0.9, 0.5];
-        let of = Choice::by(&kernel, &twin);
+        let of = by(&kernel, &twin);
         // Two of six pairs are the other way round; one of them does not differ clearly.
         assert_eq!((of.tau, of.best), (Some(2.0 / 6.0), Some(false)));
         assert_eq!(of.clear, Some(3.0 / 5.0));
-        let close = Choice::by(&[0.0, 0.01], &[0.0, 0.0]);
-        assert_eq!(close, Choice { tau: Some(0.0), clear: None, best: None });
+        let close = by(&[0.0, 0.01], &[0.0, 0.0]);
+        assert_eq!((close.tau, close.clear, close.best), (Some(0.0), None, None));
         // A twin to which all are equal names none.
-        assert_eq!(Choice::by(&[0.0, 0.5], &[0.0, 0.0]).best, Some(false));
+        assert_eq!(by(&[0.0, 0.5], &[0.0, 0.0]).best, Some(false));
+        assert_eq!(close.line(), "- : 4 +0.0 % (twin +0.0 %), 4 +1.0 % (twin +0.0 %), tau 0.00");
     }
 
     #[test]
     fn a_set_is_a_line_and_back() {
-        let of = [
-            Choice { tau: Some(1.0), clear: Some(1.0), best: Some(true) },
-            Choice { tau: Some(0.5), clear: None, best: None },
-            Choice { tau: None, clear: None, best: Some(false) },
-        ];
+        let choice = |tau, clear, best| Choice { of: String::new(), members: Vec::new(), tau, clear, best };
+        let of =
+            [choice(Some(1.0), Some(1.0), Some(true)), choice(Some(0.5), None, None), choice(None, None, Some(false))];
         let chosen = Chosen::new(&of);
         assert_eq!(chosen.line(), "3,0.75,2,1.00,1,1,2");
         assert_eq!(Chosen::read(&chosen.line()), Some(chosen.clone()));

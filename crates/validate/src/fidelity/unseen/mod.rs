@@ -81,7 +81,7 @@ pub struct Cell {
     /// The kernel.
     pub kernel: &'static str,
     /// What differs from the seed's scenario; of a member of a family.
-    change: Option<String>,
+    change: Option<(String, String)>,
     /// Where its runs are stored.
     file: PathBuf,
 }
@@ -212,6 +212,18 @@ pub fn idle(directory: &Path) -> Result<BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 impl Cell {
+    /// What a member of a family changes, as `--set` takes it. A value with a unit is a text.
+    fn change(&self) -> Option<String> {
+        let (key, value) = self.change.as_ref()?;
+        Some(if value.contains(' ') { format!("{key}={value:?}") } else { format!("{key}={value}") })
+    }
+
+    /// Seed, kernel and tunable of a family.
+    fn title(&self) -> String {
+        let key = self.change.as_ref().map_or("", |(key, _)| key);
+        format!("seed {} on {}, {key}", self.seed, self.kernel)
+    }
+
     /// The scenario with a seed of its runs.
     fn scenario(&self, seed: u64) -> Result<Scenario, Error> {
         let mut sets = vec![
@@ -219,7 +231,7 @@ impl Cell {
             format!("machine.preset={:?}", preset(self.kernel)),
             format!("run.seed={seed}"),
         ];
-        sets.extend(self.change.clone());
+        sets.extend(self.change());
         parse(&format!("seed {}", self.seed), &scenario(self.seed), Path::new(""), &sets).map_err(failed)
     }
 
@@ -228,9 +240,9 @@ impl Cell {
         let scenario = |seed| self.scenario(seed);
         let keep = |_: &Path, analysed: &Analysed, scenario: &Scenario| Ok(Figures::of(analysed, scenario));
         let (kernel, mode, file) = (self.kernel, Mode::Exact, self.file.as_path());
-        // One seed each: so a family has as many guests as a scenario.
-        let (of, seeds) = self.change.as_deref().map_or((kernel, &SEEDS[..]), |change| (change, &SEEDS[..1]));
-        work(&Runs { kernel, mode, seeds, scenario: &scenario, file, of, keep: &keep })
+        let change = self.change();
+        let of = change.as_deref().unwrap_or(kernel);
+        work(&Runs { kernel, mode, seeds: &SEEDS, scenario: &scenario, file, of, keep: &keep })
     }
 
     /// Puts what is stored beside the twin. `idle` is what a guest without a workload counts on this kernel.

@@ -3,7 +3,7 @@
 
 use super::aggregate::{COLUMNS, table};
 use super::ranking::ranking;
-use super::{Chosen, Judged, Quantity, Row, Set, rows};
+use super::{Choice, Chosen, Judged, Quantity, Row, Set, rows};
 use crate::Error;
 use crate::fidelity::failed;
 use crate::fidelity::page::wrapped;
@@ -212,10 +212,12 @@ pub fn reopened(page: &str, summaries: &[Summary]) -> Option<String> {
     Some(opening(summaries) + rest)
 }
 
-/// Which quantities the error of the development set is made of, then its scenarios one by one, the quantities with the
-/// largest errors first.
-pub fn details(judged: &[Judged]) -> String {
-    let mut text = ranking(judged.iter().flat_map(|of| &of.quantities));
+/// The families of the development set, which quantities its error is made of, then its scenarios one by one, the
+/// quantities with the largest errors first.
+pub fn details(judged: &[Judged], choices: &[Choice]) -> String {
+    let mut text = String::from("\n");
+    choices.iter().for_each(|choice| text.push_str(&(choice.line() + "\n")));
+    text += &ranking(judged.iter().flat_map(|of| &of.quantities));
     for Judged { cell, ends, quantities } in judged {
         let _ = writeln!(text, "\n## Seed {} on {}\n", cell.seed, cell.kernel);
         for (kernel, twin) in ends.iter().filter(|(kernel, twin)| !(kernel.is_whole() && kernel.is_like(twin))) {
