@@ -106,7 +106,8 @@ fn a_guest_with_kernel_6_1() {
     assert_eq!(names(&text), names(&kept(real, &kernel)));
     assert_eq!(rows(Dialect::V6_1), names(real));
     // A counter without a mechanism is not shown as 0.
-    let absent = ["nr_mlock", "pgpromote_success", "thp_collapse_alloc", "balloon_inflate", "drop_slab", "node_unreclaimable:"];
+    let absent =
+        ["nr_mlock", "pgpromote_success", "thp_collapse_alloc", "balloon_inflate", "drop_slab", "node_unreclaimable:"];
     let shown = text + &kernel.stat.zoneinfo_text(&kernel.alloc).0 + &kernel.stat.node_vmstat_text(0, &kernel.alloc).0;
     assert_eq!(absent.into_iter().filter(|name| shown.contains(name)).collect::<Vec<_>>(), [""; 0]);
     assert!(shown.contains("pgscan_kswapd 0"));

@@ -29,7 +29,7 @@ const SWAPPINESS: Listed = ("kernel.sysctl.\"vm.swappiness\"", &["1", "30", "60"
 /// Of one whose swap is not memory.
 const PAGE_CLUSTER: Listed = ("kernel.sysctl.\"vm.page-cluster\"", &["0", "1", "3", "5"]);
 const DIRTY: [Listed; 2] = [
-    ("kernel.sysctl.\"vm.dirty_ratio\"", &["2", "5", "20", "60"]),
+    ("kernel.sysctl.\"vm.dirty_ratio\"", &["5", "10", "20", "60"]),
     ("kernel.sysctl.\"vm.dirty_background_ratio\"", &["1", "5", "15", "40"]),
 ];
 const HUGE: [Listed; 1] = [("kernel.thp_defrag", &["always", "defer", "madvise", "never"])];
@@ -49,19 +49,28 @@ fn limit(draft: &Draft) -> Option<Tunable> {
     Some(Tunable { key: format!("cgroup.{number}.memory.max"), values })
 }
 
+/// The memory of a machine with one node, at percentages of what was drawn.
+fn memory(draft: &Draft) -> Option<Tunable> {
+    let [(_, mib)] = draft.machine.nodes[..] else { return None };
+    let shares: &[u64] = if draft.machine.swap_mib() > 0 { &[85, 100, 120, 150] } else { &[100, 115, 130, 160] };
+    let values = shares.iter().map(|share| format!("{} MiB", mib * share / 100 / 32 * 32)).collect();
+    Some(Tunable { key: "machine.node.0.memory".into(), values })
+}
+
 /// The tunable of a seed's family: one of what its workload is about.
 pub fn tunable(seed: u64) -> Tunable {
-    let (mut draw, draft) = (Draw::new(seed, For::Family), drawn(seed));
-    if let Some(limit) = limit(&draft).filter(|_| draw.percent(60)) {
-        return limit;
+    let (mut draw, draft, focus) = (Draw::new(seed, For::Family), drawn(seed), archetype(seed).focus);
+    let sized = limit(&draft).or_else(|| memory(&draft));
+    if let Some(sized) = sized.filter(|_| draw.percent(50)) {
+        return sized;
     }
-    let mut listed: Vec<Listed> = match archetype(seed).focus {
+    let mut listed: Vec<Listed> = match focus {
         Focus::Reclaim => WATERMARKS.to_vec(),
         Focus::Dirty => DIRTY.to_vec(),
         Focus::Huge => HUGE.to_vec(),
         Focus::Balancing => BALANCING.to_vec(),
     };
-    if archetype(seed).focus == Focus::Reclaim && draft.machine.swap_mib() > 0 {
+    if focus == Focus::Reclaim && draft.machine.swap_mib() > 0 {
         // As often as the two of the watermarks.
         listed.extend([SWAPPINESS; 2]);
         listed.extend(draft.machine.swaps_to_disk().then_some(PAGE_CLUSTER));
@@ -90,7 +99,7 @@ mod tests {
             assert!(values.len() >= 4, "{key}");
             let (text, kernel) = (scenario(seed), kernel_of(seed));
             for value in values {
-                let value = if key.starts_with("cgroup") { format!("{value:?}") } else { value };
+                let value = if value.contains(' ') { format!("{value:?}") } else { value };
                 let sets = [
                     format!("kernel.release={kernel:?}"),
                     format!("machine.preset={:?}", preset(kernel)),

@@ -12,16 +12,30 @@ use crate::fidelity::generate::{Tunable, kernel_of, tunable};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Values of the kernel differ clearly if their throughput differs by more than this, in percent.
+/// Values of the kernel differ clearly if their throughput differs by more than this, in percent, and each run with the one
+/// value is faster than each with the other.
 const CLEAR: f64 = 3.0;
+
+/// Throughput at a value of the tunable, as a logarithm.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// The value.
+    pub value: String,
+    /// Mean of the kernel's runs.
+    pub kernel: f64,
+    /// The slowest and the fastest of them.
+    pub range: (f64, f64),
+    /// Mean of the twin's runs.
+    pub twin: f64,
+}
 
 /// A family beside the twin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// Its tunable.
     pub of: String,
-    /// Its values with the logarithm of the throughput of the kernel and the twin; empty: a run did not end by itself.
-    pub members: Vec<(String, f64, f64)>,
+    /// Its values; empty: a run did not end by itself.
+    pub members: Vec<Member>,
     /// Kendall's tau of all pairs of values; `None`: all are equal on the kernel, or a run did not end by itself.
     pub tau: Option<f64>,
     /// The same of pairs that differ clearly on the kernel; `None`: no pair does.
@@ -85,9 +99,9 @@ impl Choice {
         let common = |name: &&String| all.iter().all(|run| run.phases.contains_key(*name));
         let names: Vec<String> = all[0].phases.keys().filter(common).cloned().collect();
         let member = |(value, pairs): &(String, Vec<(Figures, Figures)>)| {
-            let mean = |of: &dyn Fn(&(Figures, Figures)) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
-            let kernel = mean(&|(kernel, _)| throughput(kernel, &names));
-            (value.clone(), kernel, mean(&|(_, twin)| throughput(twin, &names)))
+            let of_kernel: Vec<f64> = pairs.iter().map(|(kernel, _)| throughput(kernel, &names)).collect();
+            let of_twin: Vec<f64> = pairs.iter().map(|(_, twin)| throughput(twin, &names)).collect();
+            Member::new(value, &of_kernel, &of_twin)
         };
         Ok(Choice { of, ..Choice::by(runs.iter().map(member).collect()) })
     }
@@ -95,21 +109,35 @@ impl Choice {
     /// The family in a line: by how much values differ from the first.
     pub fn line(&self) -> String {
         let mut text = format!("- {}:", self.of);
-        let Some((_, kernel, twin)) = self.members.first() else { return text + " a run did not end by itself" };
+        let Some(first) = self.members.first() else { return text + " a run did not end by itself" };
         let percent = |by: f64| 100.0 * by.exp_m1();
-        for (value, of_kernel, of_twin) in &self.members {
-            let (by_kernel, by_twin) = (percent(of_kernel - kernel), percent(of_twin - twin));
-            let _ = write!(text, " {value} {by_kernel:+.1} % (twin {by_twin:+.1} %),");
+        for Member { value, kernel, range, twin } in &self.members {
+            let (by_kernel, by_twin) = (percent(kernel - first.kernel), percent(twin - first.twin));
+            let own = percent(range.1 - range.0);
+            let _ = write!(text, " {value} {by_kernel:+.1} % (seed to seed {own:.1} %, twin {by_twin:+.1} %),");
         }
-        let tau = self.tau.map_or_else(|| "n/a".into(), |tau| format!("{tau:.2}"));
-        text + &format!(" tau {tau}")
+        let figure = |tau: Option<f64>| tau.map_or_else(|| "n/a".into(), |tau| format!("{tau:.2}"));
+        text + &format!(" tau {}, of clear pairs {}", figure(self.tau), figure(self.clear))
     }
 
-    fn by(members: Vec<(String, f64, f64)>) -> Choice {
-        let clear = (1.0 + CLEAR / 100.0).ln();
-        let (kernel, twin): (Vec<f64>, Vec<f64>) = members.iter().map(|(_, kernel, twin)| (*kernel, *twin)).unzip();
-        let all = (tau(&kernel, &twin, 0.0), tau(&kernel, &twin, clear), best(&kernel, &twin, clear));
-        Choice { of: String::new(), members, tau: all.0, clear: all.1, best: all.2 }
+    fn by(members: Vec<Member>) -> Choice {
+        let (tau, clear) = (tau(&members, |_, _| true), tau(&members, Member::differs_clearly));
+        Choice { of: String::new(), tau, clear, best: best(&members), members }
+    }
+}
+
+impl Member {
+    fn new(value: &str, kernel: &[f64], twin: &[f64]) -> Member {
+        let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len().max(1) as f64;
+        let least = kernel.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = kernel.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Member { value: value.into(), kernel: mean(kernel), range: (least, most), twin: mean(twin) }
+    }
+
+    /// On the kernel.
+    fn differs_clearly(&self, other: &Member) -> bool {
+        let apart = self.range.1 < other.range.0 || other.range.1 < self.range.0;
+        apart && (self.kernel - other.kernel).abs() > (1.0 + CLEAR / 100.0).ln()
     }
 }
 
@@ -126,30 +154,27 @@ fn throughput(run: &Figures, phases: &[String]) -> f64 {
     phases.iter().map(|name| of_phase(&run.phases[name])).sum::<f64>() / phases.len().max(1) as f64
 }
 
-/// Kendall's tau of pairs that differ on the kernel by more than `least`; a pair that is equal on the twin counts as
-/// neither. `None`: there is no such pair.
-fn tau(kernel: &[f64], twin: &[f64], least: f64) -> Option<f64> {
+/// Kendall's tau of pairs that differ on the kernel and are `wanted`; a pair that is equal on the twin counts as neither.
+/// `None`: there is no such pair.
+fn tau(members: &[Member], wanted: impl Fn(&Member, &Member) -> bool) -> Option<f64> {
     let (mut sum, mut pairs) = (0.0, 0);
-    for a in 0..kernel.len() {
-        for b in a + 1..kernel.len() {
-            let (of_kernel, of_twin) = (kernel[b] - kernel[a], twin[b] - twin[a]);
-            if of_kernel.abs() > least {
-                pairs += 1;
-                sum += if of_twin == 0.0 { 0.0 } else { (of_kernel * of_twin).signum() };
-            }
+    for (at, a) in members.iter().enumerate() {
+        for b in members[at + 1..].iter().filter(|b| a.kernel != b.kernel && wanted(a, b)) {
+            let (of_kernel, of_twin) = (b.kernel - a.kernel, b.twin - a.twin);
+            pairs += 1;
+            sum += if of_twin == 0.0 { 0.0 } else { (of_kernel * of_twin).signum() };
         }
     }
     (pairs > 0).then(|| sum / f64::from(pairs))
 }
 
-fn best(kernel: &[f64], twin: &[f64], clear: f64) -> Option<bool> {
-    let first = (0..kernel.len()).max_by(|&a, &b| kernel[a].total_cmp(&kernel[b]))?;
-    // By how much an arm has the value that is the kernel's best above all others.
-    let lead = |of: &[f64]| {
-        let others = of.iter().enumerate().filter(|(number, _)| *number != first).map(|(_, value)| *value);
-        others.max_by(f64::total_cmp).map(|second| of[first] - second)
-    };
-    (lead(kernel)? > clear).then(|| lead(twin).is_some_and(|lead| lead > 0.0))
+/// Whether the twin has the kernel's best value above all others. `None`: that does not differ clearly from the second.
+fn best(members: &[Member]) -> Option<bool> {
+    let mut sorted: Vec<&Member> = members.iter().collect();
+    sorted.sort_by(|a, b| b.kernel.total_cmp(&a.kernel));
+    let (first, others) = sorted.split_first()?;
+    let clear = others.first()?.differs_clearly(first);
+    clear.then(|| others.iter().all(|other| first.twin > other.twin))
 }
 
 impl Chosen {
@@ -199,7 +224,7 @@ impl Chosen {
         let Chosen { families, tau, clear, best } = self;
         let mut text = format!(
             "Choice: {families} families of a scenario with a tunable at four or five values. Kendall's tau of throughput, mean: \
-             {} of {} families; of pairs that differ by more than {CLEAR} % on the kernel {} of {}.",
+             {} of {} families; of pairs whose runs on the kernel differ by more than {CLEAR} % and do not overlap {} of {}.",
             figure(tau.0),
             tau.1,
             figure(clear.0),
@@ -207,7 +232,7 @@ impl Chosen {
         );
         let _ = write!(
             text,
-            " The kernel's best value is the twin's in {} of {} families whose best two differ by more than {CLEAR} %.",
+            " The kernel's best value is the twin's in {} of {} families whose best two differ so.",
             best.0, best.1
         );
         text
@@ -221,7 +246,7 @@ mod tests {
     #[test]
     fn order_and_best_of_a_family() {
         let by = |kernel: &[f64], twin: &[f64]| {
-            Choice::by(kernel.iter().zip(twin).map(|(kernel, twin)| ("4".into(), *kernel, *twin)).collect())
+            Choice::by(kernel.iter().zip(twin).map(|(kernel, twin)| Member::new("4", &[*kernel], &[*twin])).collect())
         };
         let kernel = [0.0, 0.01, 0.5, 0.9];
         let of = by(&kernel, &kernel);
@@ -235,7 +260,20 @@ mod tests {
         assert_eq!((close.tau, close.clear, close.best), (Some(0.0), None, None));
         // A twin to which all are equal names none.
         assert_eq!(by(&[0.0, 0.5], &[0.0, 0.0]).best, Some(false));
-        assert_eq!(close.line(), "- : 4 +0.0 % (twin +0.0 %), 4 +1.0 % (twin +0.0 %), tau 0.00");
+        assert_eq!(
+            close.line(),
+            "- : 4 +0.0 % (seed to seed 0.0 %, twin +0.0 %), 4 +1.0 % (seed to seed 0.0 %, twin +0.0 %), tau 0.00, of clear pairs n/a"
+        );
+    }
+
+    #[test]
+    fn what_the_kernels_own_runs_leave_open_is_not_clear() {
+        let of = |slow: [f64; 2], fast: [f64; 2]| {
+            Choice::by(vec![Member::new("1", &slow, &[0.0, 0.0]), Member::new("2", &fast, &[0.1, 0.1])])
+        };
+        assert_eq!((of([0.0, 0.2], [0.3, 0.4]).clear, of([0.0, 0.2], [0.3, 0.4]).best), (Some(1.0), Some(true)));
+        assert_eq!((of([0.0, 0.2], [0.1, 0.9]).clear, of([0.0, 0.2], [0.1, 0.9]).best), (None, None));
+        assert_eq!(of([0.0, 0.2], [0.1, 0.9]).tau, Some(1.0));
     }
 
     #[test]
@@ -246,7 +284,7 @@ mod tests {
         let chosen = Chosen::new(&of);
         assert_eq!(chosen.line(), "3,0.75,2,1.00,1,1,2");
         assert_eq!(Chosen::read(&chosen.line()), Some(chosen.clone()));
-        assert!(chosen.sentence().contains("1 of 2 families whose"), "{}", chosen.sentence());
+        assert!(chosen.sentence().contains("1 of 2 families whose best"), "{}", chosen.sentence());
     }
 
     #[test]
