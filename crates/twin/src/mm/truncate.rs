@@ -118,7 +118,6 @@ impl AccessState {
         pfn: Pfn,
     ) -> Result<(), KernelError> {
         let node = kernel.node_of_frame(pfn);
-        self.reading.remove(&pfn);
         if kernel.alloc.frames.set_flag(pfn, Flag::Dirty, false) {
             kernel.count_dirty(pfn, -1);
             if self.regions[region].set_clean(page) {
@@ -137,8 +136,9 @@ impl AccessState {
         self.let_go(kernel, caller, pfn)
     }
 
-    /// Frees a page, even if it is being written.
+    /// Frees a page, even if it is being read or written.
     fn let_go(&mut self, kernel: &mut Kernel, caller: &Caller, pfn: Pfn) -> Result<(), KernelError> {
+        self.reading.remove(&pfn);
         if kernel.alloc.frames.has(pfn, Flag::Writeback) {
             self.requests.forget(pfn);
             kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);

@@ -112,7 +112,7 @@ impl AccessState {
         true
     }
 
-    /// Gives the places of a page in memory back; it leaves swap's cache.
+    /// Frees the places of a page in memory; it leaves swap's cache.
     pub(crate) fn free_slots(&mut self, kernel: &mut Kernel, page: Pfn) {
         let Some(first) = self.swap.slot_of(page) else { return };
         let pages = 1u32 << kernel.alloc.frames.order(page);
@@ -142,13 +142,13 @@ impl AccessState {
     /// Reclaim puts a page back as active: if swap is full, it does not keep its place.
     pub(crate) fn activated_in_swap_cache(&mut self, kernel: &mut Kernel, page: Pfn) {
         let frames = &kernel.alloc.frames;
+        if !self.has_slot(page) || frames.has(page, Flag::Writeback) {
+            return;
+        }
         let at = self.of_content(frames.content(page));
+        // What a page table still needs is not freed.
         let is_mapped = self.regions[at.region].entry(at.page) == Entry::Present(page);
-        if is_mapped
-            && self.has_slot(page)
-            && !frames.has(page, Flag::Writeback)
-            && self.is_swap_full(kernel, frames.cgroup(page))
-        {
+        if is_mapped && self.is_swap_full(kernel, frames.cgroup(page)) {
             self.free_slots(kernel, page);
         }
     }
