@@ -243,12 +243,17 @@ fn start_plain(output: &Path, signals: &str, script: &str) -> Recorder {
     recorder.args([signals, env!("CARGO_BIN_EXE_mmtwin"), "record", "-I", "20ms", "-o"]).arg(output);
     recorder.args(["--", "sh", "-c", script]).stdout(Stdio::null()).stderr(Stdio::piped());
     let recorder = Recorder(Some(recorder.spawn().expect("a recorder")));
+    wait_for(&output.join("counters/vmstat.arrows"));
+    recorder
+}
+
+/// Waits until there is a file.
+fn wait_for(file: &Path) {
     let began = Instant::now();
-    while !output.join("counters/vmstat.arrows").exists() {
-        assert!(began.elapsed() < Duration::from_secs(60), "no recording after a minute");
+    while !file.exists() {
+        assert!(began.elapsed() < Duration::from_secs(60), "no {} after a minute", file.display());
         std::thread::sleep(Duration::from_millis(10));
     }
-    recorder
 }
 
 #[test]
@@ -265,7 +270,10 @@ fn signals_reach_the_command_and_its_end_becomes_the_status() {
     }
     // A command that has a way of its own to end.
     let output = scratch.path().join("trap");
-    let recorder = start_plain(&output, usual, "trap 'exit 9' HUP; while :; do sleep 0.05; done");
+    let ready = scratch.path().join("ready");
+    let script = format!("trap 'exit 9' HUP; touch '{}'; while :; do sleep 0.05; done", ready.display());
+    let recorder = start_plain(&output, usual, &script);
+    wait_for(&ready);
     recorder.signal("HUP");
     assert_eq!(recorder.wait().status.code(), Some(9));
     // Below nohup a hang-up has no effect.
