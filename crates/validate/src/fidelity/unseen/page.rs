@@ -201,8 +201,8 @@ const HOW: [&str; 2] = [
      is does not matter: guest time counts instructions, and a run repeated under another load was equal in every figure.",
     "`mmtwin fidelity run --seeds A..B` runs in the lab what is not stored, `mmtwin fidelity test` judges what is stored. Every \
      figure of the table is in [fidelity/unseen.csv](fidelity/unseen.csv) and [fidelity/choice.csv](fidelity/choice.csv). A \
-     family is a scenario on one kernel with a tunable that its workload is about at several values (`mmtwin fidelity run \
-     --families`); its throughput is the geometric mean over phases. Not judged: latencies of accesses, curves over time, \
+     family is a scenario on one kernel with a limit, the memory of the machine, or a sysctl that its workload is about at \
+     several values (`mmtwin fidelity run --families`); its throughput is the geometric mean over phases. Not judged: latencies of accesses, curves over time, \
      counters of cgroups.",
 ];
 
