@@ -127,7 +127,8 @@ impl AccessState {
                 let touched = |by: &usize| {
                     let young = young >> (*by).min(63) & 1 == 1;
                     // Where writes are watched they are drawn even if the page is known to be young.
-                    (!young || watches) && self.touched_by(region, *by, &pages, before) || young
+                    let drawn = (!young || watches) && self.touched_by(region, *by, &pages, before);
+                    young || drawn
                 };
                 all.filter(touched).count()
             }
