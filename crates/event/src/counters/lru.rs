@@ -64,7 +64,7 @@ pub struct Run {
     pub reclaim: bool,
     /// Was on the active list, or refaulted soon (`PG_workingset`).
     pub workingset: bool,
-    /// Has a place in swap.
+    /// Has a swap slot.
     pub swapcache: bool,
     /// Has buffers, which reclaim has to release first.
     pub buffers: bool,

@@ -1,7 +1,7 @@
 //! Calls by which a process frees memory: `madvise_dontneed_free`, `do_vmi_munmap` with the `mmap` that follows (4.12 to
 //! 6.18).
 //!
-//! `MADV_DONTNEED` and `munmap` free anonymous memory with its places in swap and unmap pages of files, which stay in the
+//! `MADV_DONTNEED` and `munmap` free anonymous memory with its swap slots and unmap pages of files, which stay in the
 //! page cache; `munmap` frees page tables of the lowest level that map nothing else. `MADV_FREE` is in
 //! [`crate::mm::lazyfree`]. A call is done in parts of 2 MiB, between which other CPUs continue, as they do in the kernel.
 //! Not modelled: the lock of the address space, for which faults of other threads wait; that a huge page of which only a

@@ -1,7 +1,7 @@
 //! Memory that a program needs no more but may use again: `madvise_free_pte_range`, `lru_lazyfree`, `try_to_unmap` and
 //! `shrink_folio_list` of such pages (4.12 to 6.18).
 //!
-//! `MADV_FREE` gives up a page's place in swap, forgets that it was accessed or written, and moves it to the inactive file
+//! `MADV_FREE` gives up a page's swap slot, forgets that it was accessed or written, and moves it to the inactive file
 //! list. Reclaim frees it without writing it; one that was written since is anonymous memory again and active. Where
 //! accesses are drawn by rates, so are the writes since the call. Not modelled: the batch of pages on their way to the list
 //! (`lru_lazyfree` moves 15 or 31 at once), that a huge page of which only a part is freed is split: it stays as it
@@ -51,7 +51,7 @@ impl AccessState {
 
     fn free_page_lazily(&mut self, kernel: &mut Kernel, region: usize, pages: Range<u64>, pfn: Pfn) {
         if self.has_slot(pfn) {
-            // A page that is being written stays in swap's cache.
+            // A page that is being written stays in the swap cache.
             if kernel.alloc.frames.has(pfn, Flag::Writeback) {
                 return;
             }

@@ -91,7 +91,7 @@ impl AccessState {
             }
             return if mapped { elsewhere } else { Cpus::None };
         }
-        // In swap's cache it is found by its place there.
+        // In the swap cache it is found by its swap slot.
         let pages = 1u64 << kernel.alloc.frames.order(page);
         if region.entry(at.page) != Entry::Present(page) {
             return Cpus::None;
@@ -111,7 +111,7 @@ impl AccessState {
         elsewhere
     }
 
-    /// A page that reclaim takes leaves the page cache or swap's cache, and a shadow behind.
+    /// A page that reclaim takes leaves the page cache or the swap cache, and a shadow behind.
     pub(crate) fn detach(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn, content: u32, shadow: u32) {
         let at = self.of_content(content);
         let node = kernel.node_of_frame(page);

@@ -1,7 +1,7 @@
 //! Memory that is freed while other tasks continue: `zap_pte_range`, `truncate_inode_pages_range`, `cancel_dirty_page`
 //! (2.6.36 to 6.12).
 //!
-//! Anonymous memory is freed with its places in swap, a file loses its pages, of which dirty ones are never written. A
+//! Anonymous memory is freed with its swap slots, a file loses its pages, of which dirty ones are never written. A
 //! huge page of which only a part is discarded stays, as its memory does in the kernel until it is split. Not modelled:
 //! that the part is unmapped then, the blocks of the file on the disk, page tables, that truncation waits for pages
 //! that are being written: they are freed at once. Checked by `tests/workloads.rs`.

@@ -18,14 +18,14 @@ use crate::page_alloc::{AllocationFailure, Caller};
 use crate::time::{PS_PER_NS, Ps, Random};
 use mmtwin_scenario::program::Stream;
 
-/// A page to fault in.
+/// A page to fault in. Small, as each of many threads has thousands of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     /// Place in the accessor's list.
-    access: usize,
-    /// Class of its pool; 0 for walks.
-    class: usize,
+    access: u32,
     page: u32,
+    /// Class of its pool; 0 for walks.
+    class: u16,
     /// It is read, then written if both.
     read: bool,
     write: bool,
@@ -135,7 +135,7 @@ fn finish(
         if !std::mem::replace(&mut accessor.rest.begun, true) {
             kernel.spend(cpu, accessor.rest.gap);
         }
-        match fault_in(&fault, &mut accessor.list[fault.access], state, kernel, caller)? {
+        match fault_in(&fault, &mut accessor.list[fault.access as usize], state, kernel, caller)? {
             Touched::Done => {}
             Touched::Wait(until) => return Ok(Some(AccessProgress::Asleep(until))),
             Touched::Again => return Ok(Some(AccessProgress::On)),
@@ -230,19 +230,19 @@ fn find_missing(
         }
         pool.stale = true;
         for class in 0..pool.classes.len() {
-            let base = Fault { access: number, class, page: 0, read: false, write: true };
+            let base = Fault { access: number as u32, page: 0, class: class as u16, read: false, write: true };
             pick(pool, base, stream.writes().get(), turns, region, kernel, &state.random, faults);
         }
     } else if expected(access, state) > 0.0 {
         let seen = (&state.regions[access.region], access.mapper);
-        follow(stream, number, access.plan.pages.start, turns, seen, faults);
+        follow(stream, number as u32, access.plan.pages.start, turns, seen, faults);
     }
 }
 
 /// Follows a walk access by access.
 fn follow(
     stream: &Stream,
-    access: usize,
+    access: u32,
     first: u64,
     turns: u64,
     (region, mapper): (&Region, usize),
@@ -252,7 +252,7 @@ fn follow(
         let page = first + touch.page;
         if !region.is_mapped(mapper, page, touch.write) {
             let (read, write) = (!touch.write, touch.write);
-            faults.push(Fault { access, class: 0, page: page as u32, read, write });
+            faults.push(Fault { access, page: page as u32, class: 0, read, write });
         }
     }
 }
@@ -269,7 +269,8 @@ fn pick(
     random: &Random,
     faults: &mut Vec<Fault>,
 ) {
-    let of = &pool.classes[base.class];
+    let number = usize::from(base.class);
+    let of = &pool.classes[number];
     let each = of.share / of.pages as f64;
     let (zero, absent) = (of.zero.len() as u64, of.absent.len() as u64);
     if zero + absent == 0 {
@@ -286,16 +287,16 @@ fn pick(
     let (zero, absent) = (count(zero, written), count(absent, touched));
     for _ in 0..zero {
         let draw = pool.draw();
-        let class = &mut pool.classes[base.class];
+        let class = &mut pool.classes[number];
         let at = random.below(object, draw, class.zero.len() as u64);
         let page = take(&mut class.zero, at);
         keep(Fault { page, ..base }, class, seen, kernel, pool.hints.as_mut(), faults);
     }
     for _ in 0..absent {
         let (draw, kind) = (pool.draw(), pool.draw());
-        let at = random.below(object, draw, pool.classes[base.class].absent.len() as u64);
-        let page = pool.pick_absent(base.class, at);
-        let class = &mut pool.classes[base.class];
+        let at = random.below(object, draw, pool.classes[number].absent.len() as u64);
+        let page = pool.pick_absent(number, at);
+        let class = &mut pool.classes[number];
         // Of the accessed pages some are written first, some read first and written later, the others only read.
         let kind = random.fraction(object, kind) * touched;
         let first = writes * touched;
@@ -346,7 +347,7 @@ fn fault_in(
     access.time += kernel.clock(caller.cpu) - start;
     if let Some(pool) = access.pool.and_then(|number| state.pools[number].as_mut()) {
         pool.stale = true;
-        pool.classes[fault.class].add(fault.page, (region, access.mapper), kernel, pool.hints.as_mut());
+        pool.classes[usize::from(fault.class)].add(fault.page, (region, access.mapper), kernel, pool.hints.as_mut());
     }
     Ok(Touched::Done)
 }

@@ -40,7 +40,7 @@ impl TaskCtx<'_> {
         self.compacts_as_in_2010() && frames.has(page, Flag::Writeback)
     }
 
-    /// True if a page that was taken off its list can be moved, in swap's cache or not.
+    /// True if a page that was taken off its list can be moved, in the swap cache or not.
     pub(super) fn is_movable_early(&self, page: Pfn) -> bool {
         let frames = &self.kernel.alloc.frames;
         let at = self.memory.of_content(frames.content(page));

@@ -26,7 +26,7 @@ use mapped::Mapped;
 
 /// Maps the zero page.
 const ZERO: Pfn = NO_PAGE - 1;
-/// Entries from here on are not page frames: all but the last two are left by reclaim, a place in swap or a shadow of
+/// Entries from here on are not page frames: all but the last two are left by reclaim, a swap slot or a shadow of
 /// 30 bits.
 const GONE: Pfn = 1 << 31;
 /// Pages of a huge page.
@@ -41,7 +41,7 @@ pub(crate) enum Entry {
     Zero,
     /// A page of its own; of a file: in the page cache.
     Present(Pfn),
-    /// Reclaim has taken it: anonymous and shared memory is at this place in swap, a file's page has left this shadow.
+    /// Reclaim has taken it: anonymous and shared memory is in this swap slot, a file's page has left this shadow.
     Gone(u32),
 }
 
@@ -207,7 +207,7 @@ impl Region {
         self.map(page, pfn, node);
     }
 
-    /// Reclaim takes a page: its place in swap or its shadow stays.
+    /// Reclaim takes a page: its swap slot or its shadow stays.
     pub(crate) fn take(&mut self, page: u64, gone: u32, node: usize) {
         self.entries[page as usize] = GONE | gone;
         self.unmap_everywhere(page);

@@ -1,8 +1,8 @@
 //! Accesses to pages that are in swap: `do_swap_page`, `swapin_readahead`, `shmem_swapin_folio` (6.1 to 6.12).
 //!
-//! A page is read into swap's cache, with those of its window ([`super::readahead`]), and mapped when it is there. From
-//! memory used as swap the anonymous memory of one process is read without swap's cache, alone, and its place is free at
-//! once. Not modelled: that a fault waits for the write of a page that it finds in swap's cache. Validation:
+//! A page is read into the swap cache, with those of its window ([`super::readahead`]), and mapped when it is there. From
+//! memory used as swap the anonymous memory of one process is read without the swap cache, alone, and its slot is free at
+//! once. Not modelled: that a fault waits for the write of a page that it finds in the swap cache. Validation:
 //! docs/model/swap.md.
 
 use super::readahead::SwapReadahead;
@@ -71,7 +71,7 @@ impl AccessState {
         Ok(Touched::Done)
     }
 
-    /// A page is read from memory used as swap, past swap's cache.
+    /// A page is read from memory used as swap, past the swap cache.
     fn swap_in_directly(
         &mut self,
         kernel: &mut Kernel,
@@ -95,7 +95,7 @@ impl AccessState {
         Ok(Touched::Done)
     }
 
-    /// A fault finds its page in swap's cache: read-ahead is told if it was right.
+    /// A fault finds its page in the swap cache: read-ahead is told if it was right.
     fn found_in_cache(&mut self, kernel: &mut Kernel, fault: Fault, cached: Pfn) {
         if kernel.alloc.frames.order(cached) > 0 {
             return;
@@ -116,7 +116,7 @@ impl AccessState {
         kernel.reclaim.rules.swap_readahead == SwapReadahead::Vma && self.regions[region].anon && !rotates
     }
 
-    /// What a fault reads: pages of its region, or places. The mark is the page of the fault.
+    /// What a fault reads: pages of its region, or slots. The mark is the page of the fault.
     fn window(&mut self, kernel: &Kernel, fault: Fault) -> Window {
         let (rules, by_address) = (&kernel.reclaim.rules, self.reads_by_address(kernel, fault.region));
         let range = if by_address {
@@ -124,13 +124,13 @@ impl AccessState {
             let len = of.len();
             of.swap_readahead[fault.mapper].of_mapping(fault.page, len, rules.page_cluster)
         } else {
-            let (places, by_hits) = (self.swap.slots.used(), rules.swap_readahead != SwapReadahead::Block);
-            self.swap.blocks.of_block(fault.slot.into(), places, rules.page_cluster, by_hits)
+            let (slots, by_hits) = (self.swap.slots.used(), rules.swap_readahead != SwapReadahead::Block);
+            self.swap.blocks.of_block(fault.slot.into(), slots, rules.page_cluster, by_hits)
         };
         Window { start: range.start, end: range.end, mark: Some(fault.page) }
     }
 
-    /// Reads the rest of a window into swap's cache; `None`: it ends early, because a thread has been woken. True: it was a
+    /// Reads the rest of a window into the swap cache; `None`: it ends early, because a thread has been woken. True: it was a
     /// window by address of one page.
     fn read_window(
         &mut self,
@@ -167,7 +167,7 @@ impl AccessState {
         Ok(Some(alone && by_address))
     }
 
-    /// Reads the page at a place into swap's cache.
+    /// Reads the page at a slot into the swap cache.
     fn read_slot(
         &mut self,
         kernel: &mut Kernel,
@@ -183,7 +183,7 @@ impl AccessState {
             kernel.stat.events.reclaim.swap_ra += 1;
         }
         self.swap.slots.at(slot).cached = pfn;
-        self.swap.places.insert(pfn, slot);
+        self.swap.by_frame.insert(pfn, slot);
         count_cached(kernel, kernel.node_of_frame(pfn), 1);
         kernel.spend(caller.cpu, self.costs.swap_read);
         let device = self.device(false);
@@ -203,7 +203,7 @@ impl AccessState {
         Ok(())
     }
 
-    /// A page for what is at a place, charged to the cgroup of that.
+    /// A page for what is at a slot, charged to the cgroup of that.
     fn allocate_for(
         &mut self,
         kernel: &mut Kernel,
@@ -228,8 +228,8 @@ impl AccessState {
         reclaim.pgpgin += if by_page { 0 } else { 4 };
     }
 
-    /// A page that is in swap's cache is mapped again, a huge page as a whole (before 6.11 one of its base pages at a
-    /// time). It keeps its place if it is only read and there is room.
+    /// A page that is in the swap cache is mapped again, a huge page as a whole (before 6.11 one of its base pages at a
+    /// time). It keeps its slot if it is only read and there is room.
     fn map_from_cache(&mut self, kernel: &mut Kernel, caller: &Caller, fault: Fault, cached: Pfn) {
         kernel.stat.events.faults += 1;
         kernel.spend(caller.cpu, self.costs.fault);

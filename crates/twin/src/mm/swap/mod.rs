@@ -1,9 +1,9 @@
-//! Swap space and swap's cache: `folio_alloc_swap`, `folio_free_swap`, `vm_swap_full` (6.1 to 6.12). Faults on pages that
-//! are in swap are in `fault`, windows of read-ahead in `readahead`, free places in `slots`.
+//! Swap space and the swap cache: `folio_alloc_swap`, `folio_free_swap`, `vm_swap_full` (6.1 to 6.12). Faults on pages that
+//! are in swap are in `fault`, windows of read-ahead in `readahead`, free slots in `slots`.
 //!
-//! A page that is reclaimed is assigned a place in swap, is written, and stays in the swap cache until it is freed. A
-//! page read from a disk keeps its place, and is not written again if it does not change, unless more than half of swap
-//! is taken. Shared memory leaves the page cache for swap's and never keeps its place. Not modelled: several devices,
+//! A page that is reclaimed is assigned a swap slot, is written, and stays in the swap cache until it is freed. A
+//! page read from a disk keeps its slot, and is not written again if it does not change, unless more than half of swap
+//! is taken. Shared memory leaves the page cache for swap's and never keeps its slot. Not modelled: several devices,
 //! per-CPU slot caches, and that a page which is changed while it is being written is written again. Validation:
 //! docs/model/swap.md.
 
@@ -29,9 +29,9 @@ pub(crate) struct Swap {
     /// `None`: it is on the disk that holds files.
     device: Option<Device>,
     slots: Slots,
-    /// Pages of memory that have a place, by frame.
-    places: BTreeMap<Pfn, u32>,
-    /// Success of reading blocks of places.
+    /// Pages of memory that have a slot, by frame.
+    by_frame: BTreeMap<Pfn, u32>,
+    /// Success of reading blocks of slots.
     blocks: readahead::Window,
 }
 
@@ -39,7 +39,7 @@ impl Swap {
     /// Space for this many pages.
     pub(crate) fn new(device: Option<Device>, size: u64) -> Swap {
         let (slots, blocks) = (Slots::new(size.min(1 << 30) as u32), readahead::Window::default());
-        Swap { device, slots, places: BTreeMap::new(), blocks }
+        Swap { device, slots, by_frame: BTreeMap::new(), blocks }
     }
 
     /// Pages that fit in.
@@ -47,22 +47,22 @@ impl Swap {
         self.slots.size().into()
     }
 
-    /// First place of a page in memory; `None` if it has none.
+    /// First slot of a page in memory; `None` if it has none.
     pub(crate) fn slot_of(&self, page: Pfn) -> Option<u32> {
-        self.places.get(&page).copied()
+        self.by_frame.get(&page).copied()
     }
 
-    /// A page that may have a place has moved.
+    /// A page that may have a slot has moved.
     pub(crate) fn relocate(&mut self, old: Pfn, new: Pfn) {
-        if let Some(slot) = self.places.remove(&old) {
-            self.places.insert(new, slot);
+        if let Some(slot) = self.by_frame.remove(&old) {
+            self.by_frame.insert(new, slot);
             self.slots.at(slot).cached = new;
         }
     }
 
-    /// A page has left memory; its places stay, with a shadow.
+    /// A page has left memory; its slots stay, with a shadow.
     pub(super) fn leave_cache(&mut self, page: Pfn, shadow: u32) {
-        let Some(first) = self.places.remove(&page) else { return };
+        let Some(first) = self.by_frame.remove(&page) else { return };
         let own = self.slots.from(first).take_while(|slot| slot.cached == page);
         own.for_each(|slot| (slot.cached, slot.shadow) = (NO_PAGE, shadow));
     }
@@ -82,12 +82,12 @@ impl AccessState {
         file || self.swap.device.is_none()
     }
 
-    /// True if a page has a place in swap.
+    /// True if a page has a swap slot.
     pub(crate) fn has_slot(&self, page: Pfn) -> bool {
         self.swap.slot_of(page).is_some()
     }
 
-    /// Gives a page a place in swap and takes it into swap's cache; false if there is none for it.
+    /// Gives a page a swap slot and takes it into the swap cache; false if there is none for it.
     pub(crate) fn take_slots(&mut self, kernel: &mut Kernel, page: Pfn) -> bool {
         let pages = 1u32 << kernel.alloc.frames.order(page);
         let Some(first) = self.swap.slots.take(pages) else { return false };
@@ -100,7 +100,7 @@ impl AccessState {
         for (slot, content) in self.swap.slots.from(first).zip(content..content + pages) {
             (slot.cached, slot.cgroup, slot.content) = (page, cgroup as u8, content);
         }
-        self.swap.places.insert(page, first);
+        self.swap.by_frame.insert(page, first);
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free.saturating_sub(pages.into()));
         kernel.alloc.frames.set_flag(page, Flag::Dirty, true);
         let (node, pages) = (kernel.node_of_frame(page), i64::from(pages));
@@ -112,7 +112,7 @@ impl AccessState {
         true
     }
 
-    /// Frees the places of a page in memory; it leaves swap's cache.
+    /// Frees the slots of a page in memory; it leaves the swap cache.
     pub(crate) fn free_slots(&mut self, kernel: &mut Kernel, page: Pfn) {
         let Some(first) = self.swap.slot_of(page) else { return };
         let pages = 1u32 << kernel.alloc.frames.order(page);
@@ -128,7 +128,7 @@ impl AccessState {
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free + 1);
     }
 
-    /// True if pages are not to keep their places: more than half of swap is taken, or of what the cgroup or one above may
+    /// True if pages are not to keep their slots: more than half of swap is taken, or of what the cgroup or one above may
     /// have (`mem_cgroup_swap_full`).
     fn is_swap_full(&self, kernel: &Kernel, cgroup: usize) -> bool {
         let reclaim = &kernel.reclaim;
@@ -139,7 +139,7 @@ impl AccessState {
         2 * reclaim.free_swap.unwrap_or(0) < self.swap.pages() || reclaim.and_above(cgroup).any(limited)
     }
 
-    /// Reclaim puts a page back as active: if swap is full, it does not keep its place.
+    /// Reclaim puts a page back as active: if swap is full, it does not keep its slot.
     pub(crate) fn activated_in_swap_cache(&mut self, kernel: &mut Kernel, page: Pfn) {
         let frames = &kernel.alloc.frames;
         if !self.has_slot(page) || frames.has(page, Flag::Writeback) {
@@ -153,14 +153,14 @@ impl AccessState {
         }
     }
 
-    /// The page in swap's cache that has a place, and the first of its places.
+    /// The page in the swap cache that has a slot, and the first of its slots.
     pub(super) fn cached(&self, slot: u32) -> Option<(Pfn, u32)> {
         let cached = self.swap.slots.get(slot).cached();
         cached.and_then(|cached| Some((cached, self.swap.slot_of(cached)?)))
     }
 }
 
-/// Pages enter swap's cache or leave it.
+/// Pages enter the swap cache or leave it.
 fn count_cached(kernel: &mut Kernel, node: usize, pages: i64) {
     [NodeItem::FilePages, NodeItem::SwapCached].iter().for_each(|&item| kernel.stat.pages.add(node, item, pages));
 }
@@ -174,7 +174,7 @@ mod tests {
         let mut swap = Swap::new(Some(Device::new(0, 0, true)), 4);
         let slot = swap.slots.take(1).unwrap();
         swap.slots.at(slot).cached = 7;
-        swap.places.insert(7, slot);
+        swap.by_frame.insert(7, slot);
         swap.relocate(7, 9);
         swap.relocate(8, 10);
         assert_eq!([7, 8, 9, 10].map(|page| swap.slot_of(page)), [None, None, Some(slot), None]);

@@ -3,7 +3,7 @@
 //!
 //! Since 4.14 anonymous memory is read by address, if no swap space rotates: the pages of the mapping around the fault,
 //! ahead of it if the last fault was at the page before. Shared memory, rotating disks and older kernels read the aligned
-//! block of places around the page's own. A window has 2^`vm.page-cluster` pages at most; since 3.14 it grows with the
+//! block of slots around the page's own. A window has 2^`vm.page-cluster` pages at most; since 3.14 it grows with the
 //! pages of the last windows that were used, and else halves. Not modelled: that the window of a mapping ends at the
 //! bounds of its page table where the region does not begin at one. Checked by tests here and against guests
 //! (docs/model/swap.md).
@@ -22,7 +22,7 @@ const TABLE: u64 = 512;
 /// How a release reads ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwapReadahead {
-    /// Always the whole block of places (before 3.14).
+    /// Always the whole block of slots (before 3.14).
     Block,
     /// As much of the block as hits suggest (3.14 to 4.13).
     Hits,
@@ -30,10 +30,10 @@ pub enum SwapReadahead {
     Vma,
 }
 
-/// Success of read-ahead so far: of a mapping (`vma->swap_readahead_info`), or of all blocks of places.
+/// Success of read-ahead so far: of a mapping (`vma->swap_readahead_info`), or of all blocks of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// Page, or place, of the last fault.
+    /// Page, or slot, of the last fault.
     last: Option<u64>,
     /// Pages of the last window.
     size: u64,
@@ -59,7 +59,7 @@ impl Window {
         wanted.min(max).max(self.size / 2)
     }
 
-    /// A fault of a mapping finds its page in swap's cache, read ahead or not.
+    /// A fault of a mapping finds its page in the swap cache, read ahead or not.
     pub(crate) fn found(&mut self, page: u64, ahead: bool) {
         self.last = Some(page);
         self.hits = (self.hits + u64::from(ahead)).min(MOST_HITS);
@@ -88,21 +88,21 @@ impl Window {
         page.saturating_sub(before).max(table)..end
     }
 
-    /// Places to read for a fault of the page at one of `places`.
-    pub(crate) fn of_block(&mut self, place: u64, places: u64, page_cluster: u32, by_hits: bool) -> Range<u64> {
+    /// Slots to read for a fault of the page at one of `slots`.
+    pub(crate) fn of_block(&mut self, slot: u64, slots: u64, page_cluster: u32, by_hits: bool) -> Range<u64> {
         let max = 1u64 << page_cluster.min(30);
         let size = if by_hits && max > 1 {
-            let size = self.next_size(place, max);
+            let size = self.next_size(slot, max);
             if self.hits == 0 {
-                self.last = Some(place);
+                self.last = Some(slot);
             }
             (self.size, self.hits) = (size, 0);
             size
         } else {
             max
         };
-        let first = place / size * size;
-        first..(first + size).min(places)
+        let first = slot / size * size;
+        first..(first + size).min(slots)
     }
 }
 

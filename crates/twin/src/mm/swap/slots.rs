@@ -1,19 +1,19 @@
-//! Places in swap and which of them are free: `scan_swap_map_slots`, `scan_swap_map_try_ssd_cluster` (4.14 to 6.12).
+//! Swap slots and which of them are free: `scan_swap_map_slots`, `scan_swap_map_try_ssd_cluster` (4.14 to 6.12).
 //!
-//! Places are taken one after another from a cluster, then from the cluster that has been free for longest, and singly
-//! where no cluster is free. A huge page takes a cluster. Not modelled: a cluster for each CPU, and places that CPUs keep
+//! Slots are taken one after another from a cluster, then from the cluster that has been free for longest, and singly
+//! where no cluster is free. A huge page takes a cluster. Not modelled: a cluster for each CPU, and slots that CPUs keep
 //! for themselves. Checked by tests here.
 
 use crate::frame::{NO_PAGE, Pfn};
 use std::collections::VecDeque;
 
-/// Places of a cluster (`SWAPFILE_CLUSTER`): those of a huge page.
+/// Slots of a cluster (`SWAPFILE_CLUSTER`): those of a huge page.
 const CLUSTER: u32 = 512;
 
-/// A place.
+/// A slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
-    /// Page in swap's cache, or [`NO_PAGE`].
+    /// Page in the swap cache, or [`NO_PAGE`].
     pub cached: Pfn,
     /// What reclaim left when the page was freed.
     pub shadow: u32,
@@ -23,48 +23,48 @@ pub(super) struct Slot {
     pub cgroup: u8,
 }
 
-/// Content of a free place.
+/// Content of a free slot.
 const FREE: u32 = u32::MAX;
 
 impl Slot {
-    /// Page in swap's cache.
+    /// Page in the swap cache.
     pub fn cached(self) -> Option<Pfn> {
         Some(self.cached).filter(|cached| *cached != NO_PAGE)
     }
 
-    /// Number of the page that is here; `None`: the place is free.
+    /// Number of the page that is here; `None`: the slot is free.
     pub fn content(self) -> Option<u32> {
         Some(self.content).filter(|content| *content != FREE)
     }
 }
 
-/// All places.
+/// All slots.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     size: u32,
     /// Those of clusters that were ever used.
     all: Vec<Slot>,
-    /// Places that are taken, by cluster.
+    /// Slots that are taken, by cluster.
     taken: Vec<u32>,
     /// Clusters that became free, in this order.
     free: VecDeque<u32>,
-    /// Where the next place is looked for, and the cluster up to whose end it is.
+    /// Where the next slot is looked for, and the cluster up to whose end it is.
     next: u32,
     current: Option<u32>,
 }
 
 impl Slots {
-    /// So many places, all free.
+    /// So many slots, all free.
     pub fn new(size: u32) -> Slots {
         Slots { size, all: Vec::new(), taken: Vec::new(), free: VecDeque::new(), next: 0, current: None }
     }
 
-    /// Places, free or not.
+    /// Slots, free or not.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// A place.
+    /// A slot.
     pub fn get(&self, slot: u32) -> Slot {
         self.all[slot as usize]
     }
@@ -74,17 +74,17 @@ impl Slots {
         &mut self.all[slot as usize]
     }
 
-    /// Places from one on that were ever used.
+    /// Slots from one on that were ever used.
     pub fn from(&mut self, first: u32) -> impl Iterator<Item = &mut Slot> {
         self.all[first as usize..].iter_mut()
     }
 
-    /// Places of clusters that were ever used.
+    /// Slots of clusters that were ever used.
     pub fn used(&self) -> u64 {
         self.all.len() as u64
     }
 
-    /// The first of `count` places, one or a huge page's, which belong to page 0 until they are assigned; `None`: there are
+    /// The first of `count` slots, one or a huge page's, which belong to page 0 until they are assigned; `None`: there are
     /// not so many in one piece.
     pub fn take(&mut self, count: u32) -> Option<u32> {
         if count > 1 {
@@ -107,7 +107,7 @@ impl Slots {
         }
     }
 
-    /// A place is free again.
+    /// A slot is free again.
     pub fn free(&mut self, slot: u32) {
         *self.at(slot) = Slot { cached: NO_PAGE, shadow: 0, content: FREE, cgroup: 0 };
         let cluster = slot / CLUSTER;
@@ -122,7 +122,7 @@ impl Slots {
         self.taken[(first / CLUSTER) as usize] += count;
     }
 
-    /// The next free place of the current cluster.
+    /// The next free slot of the current cluster.
     fn in_current(&self) -> Option<u32> {
         let cluster = self.current?;
         let end = cluster * CLUSTER + self.len_of(cluster);
@@ -140,7 +140,7 @@ impl Slots {
         CLUSTER.min(self.size - cluster * CLUSTER)
     }
 
-    /// The cluster that has been free for longest, or one that was never used, of so many places at least.
+    /// The cluster that has been free for longest, or one that was never used, of so many slots at least.
     fn free_cluster(&mut self, count: u32) -> Option<u32> {
         let has_room = |&cluster: &u32| self.len_of(cluster) >= count;
         if let Some(at) = self.free.iter().position(has_room) {
@@ -164,7 +164,7 @@ mod tests {
         let mut slots = Slots::new(2 * CLUSTER);
         let all = 2 * CLUSTER;
         assert!((0..CLUSTER + 1).all(|slot| slots.take(1) == Some(slot)));
-        // The current cluster goes on, although there are free places before it.
+        // The current cluster goes on, although there are free slots before it.
         (0..9).for_each(|slot| slots.free(slot));
         assert!((CLUSTER + 1..all).all(|slot| slots.take(1) == Some(slot)));
         assert!((0..9).all(|slot| slots.take(1) == Some(slot)));

@@ -206,7 +206,7 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
     } else if referenced && file {
         only_if_clean = true;
     }
-    // 6. A place in swap.
+    // 6. A swap slot.
     if !file && !ctx.memory.has_slot(page) {
         if !control.io {
             return FolioAction::Keep;
@@ -256,7 +256,7 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
     if at.held(ctx.memory) {
         return FolioAction::Activate;
     }
-    // 10. It leaves its file or swap's cache, with a shadow behind.
+    // 10. It leaves its file or the swap cache, with a shadow behind.
     let shadow = ctx.kernel.reclaim.evict(&ctx.kernel.alloc.frames, page);
     ctx.memory.detach(ctx.kernel, (ctx.cpu, ctx.task), page, content, shadow);
     FolioAction::Free
