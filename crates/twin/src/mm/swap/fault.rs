@@ -130,8 +130,8 @@ impl AccessState {
         Window { start: range.start, end: range.end, mark: Some(fault.page) }
     }
 
-    /// Reads the rest of a window into the swap cache; `None`: it ends early, because a thread has been woken. True: it was a
-    /// window by address of one page.
+    /// Reads the rest of a window into the swap cache; `None`: it ends early, because a thread has been woken. True: it was
+    /// a window by address of one page.
     fn read_window(
         &mut self,
         kernel: &mut Kernel,
@@ -236,9 +236,9 @@ impl AccessState {
         let node = kernel.node_of_frame(cached);
         let pages = 1u64 << kernel.alloc.frames.order(cached);
         let region = &mut self.regions[fault.region];
-        for (place, pfn) in (fault.page / pages * pages..).zip(cached..cached + pages as Pfn) {
-            region.put(place, pfn, node);
-            region.map_shared(fault.mapper, place);
+        for (page, pfn) in (fault.page / pages * pages..).zip(cached..cached + pages as Pfn) {
+            region.put(page, pfn, node);
+            region.map_shared(fault.mapper, page);
         }
         region.touch(fault.mapper, fault.page);
         let (anon, items) = (region.anon, region.items());
