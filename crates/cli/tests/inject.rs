@@ -3,11 +3,12 @@
 //!
 //! `strace` makes the calls fail. A few of them, chosen by a fixed seed, in every `make test`; `make inject` does all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 
 const INPUT: &str = "crates/trace/tests/data/vmscan-v6.dat";
 const SCENARIO: &str = "scenarios/examples/numastat-pages.toml";
@@ -172,7 +173,7 @@ fn fail(scratch: &Path, failure: &Failure, whole: &[BTreeMap<PathBuf, Vec<u8>>])
     let verb = &VERBS[failure.verb];
     let place = tempfile::tempdir_in(scratch).expect("a directory");
     let output = place.path().join(verb.output);
-    let log = scratch.join("inject.log");
+    let log = place.path().with_extension("log");
     let mut before = BTreeMap::new();
     if verb.force {
         mmtwin(&Verb { force: false, ..*verb }.arguments(&output));
@@ -252,6 +253,21 @@ fn says_so(output: &Path) -> bool {
         && (said.contains("warning") || said.contains("error") || notes.contains("is not recorded"))
 }
 
+/// What `work` makes of each item, in their order.
+fn on_two_threads<I: Send, T: Send>(items: impl Iterator<Item = I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
+    let todo = Mutex::new(items.enumerate().collect::<VecDeque<_>>());
+    let take = || {
+        let next = || todo.lock().expect("no panic").pop_front();
+        std::iter::from_fn(next).map(|(at, item)| (at, work(item))).collect::<Vec<_>>()
+    };
+    let mut done: Vec<_> = std::thread::scope(|scope| {
+        let other = scope.spawn(take);
+        take().into_iter().chain(other.join().expect("no panic")).collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, made)| made).collect()
+}
+
 #[test]
 fn every_call_fails_once() {
     let say = |line: String| _ = writeln!(std::io::stderr(), "{line}");
@@ -264,19 +280,26 @@ fn every_call_fails_once() {
     let (mut all, mut whole) = (Vec::new(), Vec::new());
     let names: Vec<&str> = CALLS.iter().map(|(call, _)| *call).collect();
     let trace = format!("trace={}", names.join(","));
-    for (number, verb) in VERBS.iter().enumerate() {
+    let counted = on_two_threads(VERBS.iter().enumerate(), |(number, verb)| {
         let output = scratch.path().join(format!("whole-{number}")).join(verb.output);
         fs::create_dir(output.parent().expect("a parent")).expect("a directory");
-        let log = scratch.path().join("count.log");
+        let log = scratch.path().join(format!("count-{number}.log"));
         let ended = traced(&["-e", &trace], &log, verb, &output);
         if ended.status.code() != Some(verb.done()) {
             let said = String::from_utf8_lossy(&ended.stderr).into_owned();
             // Where nobody may trace.
             assert!(said.contains("ptrace") || said.contains("PTRACE"), "{}: {:?}: {said}", verb.name, ended.status);
-            return say(format!("skipped: every_call_fails_once: {said}"));
+            return Err(said);
         }
-        whole.push(files(&output));
-        for (call, count) in counted(&log) {
+        Ok((files(&output), counted(&log)))
+    });
+    for (number, counted) in counted.into_iter().enumerate() {
+        let (files, calls) = match counted {
+            Ok(counted) => counted,
+            Err(said) => return say(format!("skipped: every_call_fails_once: {said}")),
+        };
+        whole.push(files);
+        for (call, count) in calls {
             let Some((call, errors)) = CALLS.iter().find(|(known, _)| *known == call) else { continue };
             // Beyond the last, for a recorder's calls differ from run to run.
             for nth in 1..=count {
@@ -294,8 +317,8 @@ fn every_call_fails_once() {
     // Not always the same of every call: steps that have nothing in common with the number of calls.
     let chosen: Vec<&Failure> = all.iter().skip(step / 2).step_by(step).collect();
     let (mut wrong, mut failed) = (Vec::new(), 0);
-    for failure in &chosen {
-        let made = fail(scratch.path(), failure, &whole);
+    let made = on_two_threads(chosen.iter(), |failure| fail(scratch.path(), failure, &whole));
+    for (failure, made) in chosen.iter().zip(made) {
         failed += usize::from(*made.as_ref().unwrap_or(&true));
         if let Err(why) = made {
             let line = format!("{failure}: {why}");

@@ -117,6 +117,9 @@ pub(super) struct EventNames {
 }
 
 impl EventNames {
+    /// The index of the names that are not on the list, which is full.
+    pub const BEYOND: usize = 0;
+
     pub fn new() -> EventNames {
         EventNames { list: vec![EventName::new(b"?:")], by_label: FxHashMap::default(), last: [0; PLACES] }
     }
@@ -154,10 +157,10 @@ impl EventNames {
         *next = [index, next[0]];
     }
 
-    /// Index of a name, entered if it is new; 0, the name `?`, when there are too many.
+    /// Index of a name, entered if it is new; that of the name `?` when there are too many.
     fn add(&mut self, label: &[u8]) -> usize {
         if self.list.len() > NAMES {
-            return 0;
+            return EventNames::BEYOND;
         }
         self.list.push(EventName::new(label));
         self.by_label.insert(label.into(), self.list.len() - 1);

@@ -29,11 +29,15 @@ impl Lane {
         Lane { columns: Columns::new(), names: EventNames::new() }
     }
 
-    /// The line at the start of `text`, if it looks like recent ones. It must have a line end.
+    /// The line at the start of `text`, if it looks like recent ones. It must have a line end, and its name be on the list:
+    /// whether it is depends on all lines, not on a lane's.
     #[inline(always)]
     pub fn usual(&mut self, text: &[u8]) -> Option<Line> {
         let context = self.columns.remembered(text)?;
         let (index, payload) = self.names.find(text.get(context.event..)?, context.place)?;
+        if index == EventNames::BEYOND {
+            return None;
+        }
         let at = context.event + payload;
         let rest = &text[at..];
         let len = self.names.get(index).read_as_before(rest)?;
@@ -43,7 +47,8 @@ impl Lane {
         Some(Line { context, index, payload: at..at + len, len: at + len })
     }
 
-    /// The line at the start of `text`, if it has columns, the name of an event other than a stack, and a line end.
+    /// The line at the start of `text`, if it has columns, the name of an event other than a stack, and a line end, and
+    /// its name is on the list.
     #[inline(never)]
     pub fn any(&mut self, text: &[u8]) -> Option<Line> {
         let len = memchr::memchr(b'\n', text).filter(|len| *len <= MAX_LINE)?;
@@ -51,7 +56,7 @@ impl Lane {
         let context = self.columns.read(line)?;
         let (index, payload) = self.names.find(&line[context.event..], context.place)?;
         let name = self.names.get(index);
-        if name.is_stack {
+        if name.is_stack || index == EventNames::BEYOND {
             return None;
         }
         let at = context.event + payload;

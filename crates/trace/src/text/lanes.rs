@@ -1,8 +1,8 @@
-//! A long text in blocks that two lanes read in turn.
+//! A long text in blocks that two lanes read in turn, each in a thread of its own.
 //!
-//! Each lane learns from its own blocks alone, so what comes out is the same whether both run in one thread or each in
-//! one of its own. Then the caller's thread gives events away in the order of the file. Lines that are not of events are
-//! left to it, as they mean something only behind the lines before them.
+//! What a lane learned of earlier lines makes it faster and changes nothing, so what comes out is what one thread reads.
+//! The caller's thread gives events away in the order of the file. Lines that are not of events are left to it, as they
+//! mean something only behind the lines before them.
 
 use super::kinds::Values;
 use super::lane::{Lane, Line};
@@ -25,15 +25,9 @@ const LANES: usize = 2;
 /// The number of a name that has none yet.
 const UNNUMBERED: usize = usize::MAX;
 
-/// True if a text is read in blocks.
+/// True if a text is read faster so on this machine.
 pub(super) fn are_for(text: &[u8]) -> bool {
-    text.len() > BLOCK
-}
-
-/// Reads a text that [`are_for`] it.
-pub(super) fn read(reader: &mut Reader<'_>, text: &[u8]) -> Result<(), Error> {
-    let several = || available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
-    if text.len() > FEW * BLOCK && several() { apart(reader, text) } else { in_turn(reader, text) }
+    text.len() > FEW * BLOCK && available_parallelism().is_ok_and(|cpus| cpus.get() > 1)
 }
 
 /// The block that begins at `from`.
@@ -63,8 +57,7 @@ impl Numbers {
     #[cold]
     fn number(&mut self, index: usize, reader: &mut Reader<'_>) -> usize {
         self.ids.resize(self.labels.len(), UNNUMBERED);
-        // The first stands for those beyond the list.
-        self.ids[index] = if index == 0 { 0 } else { reader.lane.names.named(&self.labels[index]) };
+        self.ids[index] = reader.lane.names.named(&self.labels[index]);
         self.ids[index]
     }
 
@@ -72,35 +65,6 @@ impl Numbers {
     fn add(&mut self, labels: impl Iterator<Item = Box<[u8]>>) {
         self.labels.extend(labels);
     }
-}
-
-/// Both lanes in this thread.
-fn in_turn(reader: &mut Reader<'_>, text: &[u8]) -> Result<(), Error> {
-    let mut lanes: [_; LANES] = std::array::from_fn(|_| (Lane::new(), Numbers::default()));
-    let (mut at, mut turn) = (0, 0);
-    while at < text.len() && !reader.given_up {
-        let Range { end, .. } = block(text, at);
-        let (lane, numbers) = &mut lanes[turn % LANES];
-        while at < end && !reader.given_up {
-            let rest = &text[at..];
-            reader.delivery.line += 1;
-            let len = match lane.usual(rest).or_else(|| lane.any(&text[at..end])) {
-                Some(line) => {
-                    if line.index >= numbers.labels.len() {
-                        numbers.add(lane.names.labels(numbers.labels.len()));
-                    }
-                    let id = numbers.of(line.index, reader);
-                    let values = lane.names.get(line.index).values();
-                    reader.given(&line.context, rest, id, line.payload, values);
-                    line.len
-                }
-                None => reader.any_line(rest)?,
-            };
-            at += len + 1;
-        }
-        turn += 1;
-    }
-    Ok(())
 }
 
 /// A line as a lane read it: an event without its values, or another line.
@@ -243,8 +207,8 @@ impl Batch {
     }
 }
 
-/// Each lane in a thread of its own.
-fn apart(reader: &mut Reader<'_>, text: &[u8]) -> Result<(), Error> {
+/// Reads a text.
+pub(super) fn read(reader: &mut Reader<'_>, text: &[u8]) -> Result<(), Error> {
     scope(|scope| {
         let mut lanes: [_; LANES] = std::array::from_fn(|_| {
             let (give, blocks) = channel::<Batch>();
@@ -323,6 +287,10 @@ mod tests {
 
     type How = fn(&mut Reader<'_>, &[u8]) -> Result<(), Error>;
 
+    fn whole(reader: &mut Reader<'_>, text: &[u8]) -> Result<(), Error> {
+        reader.lines(text)
+    }
+
     fn told(text: &[u8], how: How) -> (Vec<String>, String) {
         let (mut told, mut outcome) = (Told::default(), Outcome::default());
         let mut silent = |_| {};
@@ -359,14 +327,21 @@ mod tests {
     fn threads_and_blocks_change_nothing() {
         let lines = lines();
         for text in [&lines[..], &lines[..lines.len() - 30], &lines[..20 * BLOCK]] {
-            let whole = told(text.as_bytes(), |reader, text| reader.lines(text));
+            let whole = told(text.as_bytes(), whole);
             assert!(!whole.0.is_empty());
-            for how in [in_turn as How, apart] {
-                let (told, end) = told(text.as_bytes(), how);
-                let differ = whole.0.iter().zip(&told).find(|(a, b)| a != b);
-                assert_eq!((differ, told.len(), &end), (None, whole.0.len(), &whole.1));
-            }
+            let (told, end) = told(text.as_bytes(), read);
+            let differ = whole.0.iter().zip(&told).find(|(a, b)| a != b);
+            assert_eq!((differ, told.len(), &end), (None, whole.0.len(), &whole.1));
         }
+    }
+
+    #[test]
+    fn names_beyond_the_list_are_those_that_one_thread_finds() {
+        let line = |i: u32| format!("           task-1       [000] .....     1.000000: name{}: x\n", i * 7 % 17_000);
+        let text: String = (0..20_000).map(line).collect();
+        let whole = told(text.as_bytes(), whole);
+        assert!(whole.1.contains("more event names"), "{}", whole.1);
+        assert!(told(text.as_bytes(), read) == whole);
     }
 
     #[test]
@@ -374,7 +349,7 @@ mod tests {
         let mut text = b"           task-1       [000] .....     1.000000: name: x\n".to_vec();
         text.extend(vec![b'\n'; (1 << 20) + 2]);
         text.extend_from_slice(b"           task-1       [000] .....     1.000000: name: x\n");
-        for how in [in_turn as How, apart] {
+        for how in [whole as How, read] {
             assert_eq!(told(&text, how).0.len(), 1);
         }
     }

@@ -169,6 +169,7 @@ impl Groups {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Rules;
     use super::super::placement::tests::placed;
     use super::super::task::{CPUBUF, MEMBUF};
     use super::*;
@@ -218,7 +219,7 @@ mod tests {
             steps in prop::collection::vec(step(), 1..120),
             release in prop::sample::select(vec!["3.13", "2014-v1", "2014-v4", "merged-3.15", "4.17", "6.1"]),
         ) {
-            let mut groups = Groups::default();
+            let (rules, mut groups) = (Rules::of(release), Groups::default());
             let fresh = |number: usize| {
                 let mut task = Task::new(number as i32 + 1, 1, 0, None);
                 (task.numa_faults, task.numa_scan_period, task.load_sum) = (vec![0; 16], 1000, 0.5);
@@ -236,7 +237,7 @@ mod tests {
                     Step::Placement => {
                         tasks[at].sum_exec += 5_000_000;
                         tasks[at].exec_start += 8_000_000;
-                        placed(release, &mut tasks[at], &mut groups);
+                        placed(&rules, &mut tasks[at], &mut groups);
                     }
                     Step::Create if tasks[at].numa_group.is_none() => groups.create(&mut tasks[at], 2, 0),
                     Step::Meet(other) if groups.joins(&tasks[at], &tasks[other]) == Some(Rule::Joined) => {

@@ -270,13 +270,13 @@ pub(crate) mod tests {
     use crate::probe::Task as TaskIds;
 
     /// A placement after one more pass of the scanner.
-    pub(crate) fn placed(release: &str, task: &mut Task, groups: &mut Groups) -> Placed {
-        let (rules, topology) = (Rules::of(release), topology(&[&[10, 20], &[20, 10]]));
+    pub(crate) fn placed(rules: &Rules, task: &mut Task, groups: &mut Groups) -> Placed {
+        let topology = topology(&[&[10, 20], &[20, 10]]);
         let (mappings, vmas) = Default::default();
         let seq = task.numa_scan_seq + 1;
         let mut mm = Mm { mappings, numa_scan_seq: seq, users: 1, vmas, ..Mm::default() };
         let moment = Moment { at: 0, cpu: 0, ids: TaskIds::default() };
-        let (rules, topology, mm, probe) = (&rules, &topology, &mut mm, &mut Probe::off());
+        let (topology, mm, probe) = (&topology, &mut mm, &mut Probe::off());
         let mut placement_ctx = PlacementCtx { rules, topology, groups, mm, rss: 0, probe, moment, jiffies: 0 };
         let first = task_numa_placement(&mut placement_ctx, task);
         assert_eq!(task_numa_placement(&mut placement_ctx, task), Placed::default(), "once per pass");
@@ -296,19 +296,19 @@ pub(crate) mod tests {
     #[test]
     fn faults_decay_to_the_larger_half_and_a_lone_one_never() {
         let mut task = faulted([1, 0, 0, 9]);
-        placed("6.1", &mut task, &mut Groups::default());
+        placed(&Rules::of("6.1"), &mut task, &mut Groups::default());
         assert_eq!(
             (&task.numa_faults[..4], task.total_numa_faults, task.numa_preferred_nid),
             (&[1, 0, 0, 9][..], 10, Some(1))
         );
         for expected in [5, 3, 2, 1, 1] {
             task.locality.local = 1;
-            placed("6.1", &mut task, &mut Groups::default());
+            placed(&Rules::of("6.1"), &mut task, &mut Groups::default());
             assert_eq!((task.numa_faults[3], task.numa_faults[0]), (expected, 1));
         }
         let mut task = faulted([1, 0, 0, 9]);
         [9, 4, 2, 1, 0].into_iter().for_each(|expected| {
-            placed("3.13", &mut task, &mut Groups::default());
+            placed(&Rules::of("3.13"), &mut task, &mut Groups::default());
             assert_eq!(task.numa_faults[3], expected);
         });
         assert_eq!(task.total_numa_faults, 0);
@@ -320,7 +320,7 @@ pub(crate) mod tests {
             let mut task = faulted([0, 30, 0, 10]);
             (task.last_task_numa_placement, task.exec_start) = (1_000_000, 3_000_000);
             (task.last_sum_exec_runtime, task.sum_exec, task.load_sum) = (500_000, 1_500_000, 0.25);
-            let placed = placed(release, &mut task, &mut Groups::default());
+            let placed = placed(&Rules::of(release), &mut task, &mut Groups::default());
             (task.numa_faults[5], placed.divided_by_zero)
         };
         // Half of the time; 30 of 40 faults, or of 41 where one is added.
@@ -332,7 +332,7 @@ pub(crate) mod tests {
         assert_eq!(weight("3.13"), (0, false));
         let mut task = faulted([0, 30, 0, 10]);
         (task.last_task_numa_placement, task.exec_start) = (5, 5);
-        assert!(placed("2014-v1", &mut task, &mut Groups::default()).divided_by_zero);
+        assert!(placed(&Rules::of("2014-v1"), &mut task, &mut Groups::default()).divided_by_zero);
         assert_eq!(task.numa_faults[5], 0);
     }
 
@@ -341,11 +341,11 @@ pub(crate) mod tests {
         let mut groups = Groups::default();
         let mut other = faulted([0, 0, 90, 0]);
         groups.create(&mut other, 2, 0);
-        placed("6.1", &mut other, &mut groups);
+        placed(&Rules::of("6.1"), &mut other, &mut groups);
         let mut task = faulted([0, 50, 0, 0]);
         groups.create(&mut task, 2, 0);
         groups.join(&mut task, 0);
-        placed("6.1", &mut task, &mut groups);
+        placed(&Rules::of("6.1"), &mut task, &mut groups);
         assert_eq!(task.numa_preferred_nid, Some(1));
         let group = groups.of(&task).unwrap();
         assert_eq!((group.nr_tasks, group.total_faults, group.mem(0), group.mem(1)), (2, 140, 50, 90));
@@ -355,7 +355,7 @@ pub(crate) mod tests {
             let mut task = faulted([0, own, 0, 0]);
             groups.create(&mut task, 2, 0);
             groups.join(&mut task, 0);
-            assert_eq!(placed("4.17", &mut task, &mut groups).migrate, own > 0);
+            assert_eq!(placed(&Rules::of("4.17"), &mut task, &mut groups).migrate, own > 0);
             assert_eq!(task.numa_preferred_nid, preferred);
         }
     }
