@@ -40,6 +40,9 @@ impl Drop for Cgroup {
     }
 }
 
+/// One event: to enable all takes most of the time of a short recording.
+const ONE_EVENT: [&str; 2] = ["-e", "vmscan:mm_vmscan_kswapd_wake"];
+
 fn record(output: &Path, options: &[&str], script: &str) -> Command {
     let mut arguments = vec!["record".as_ref(), "-o".as_ref(), output.as_os_str()];
     arguments.extend(options.iter().map(std::ffi::OsStr::new));
@@ -112,7 +115,7 @@ fn a_cgroup_at_its_limit_is_sampled_unasked() {
 fn exit_statuses_are_forwarded() {
     let scratch = scratch();
     let status = |name: &str, script: &str| {
-        let run = record(&scratch.path().join(name), &["-I", "0"], script).output().expect("the program");
+        let run = record(&scratch.path().join(name), &ONE_EVENT, script).output().expect("the program");
         run.status.code()
     };
     assert_eq!(status("a", "true"), Some(0));
@@ -126,7 +129,8 @@ fn exit_statuses_are_forwarded() {
 fn recordings_are_not_overwritten() {
     let scratch = scratch();
     let output = scratch.path().join("r.mmt");
-    let run = |options: &[&str]| record(&output, options, "true").output().expect("the program");
+    let run =
+        |options: &[&str]| record(&output, &[&ONE_EVENT, options].concat(), "true").output().expect("the program");
     assert!(run(&[]).status.success());
     let manifest = fs::read(output.join("manifest.json")).expect("a manifest");
     let refused = run(&[]);
@@ -240,8 +244,8 @@ fn interrupts_end_a_recording_cleanly() {
 /// Starts a recorder whose signals are not those that this test was started with.
 fn start_plain(output: &Path, signals: &str, script: &str) -> Recorder {
     let mut recorder = Command::new("env");
-    recorder.args([signals, env!("CARGO_BIN_EXE_mmtwin"), "record", "-I", "20ms", "-o"]).arg(output);
-    recorder.args(["--", "sh", "-c", script]).stdout(Stdio::null()).stderr(Stdio::piped());
+    recorder.args([signals, env!("CARGO_BIN_EXE_mmtwin"), "record", "-I", "20ms"]).args(ONE_EVENT);
+    recorder.arg("-o").arg(output).args(["--", "sh", "-c", script]).stdout(Stdio::null()).stderr(Stdio::piped());
     let recorder = Recorder(Some(recorder.spawn().expect("a recorder")));
     wait_for(&output.join("counters/vmstat.arrows"));
     recorder
@@ -362,8 +366,8 @@ fn open_files_are_few_enough_or_refused_by_the_limits_name() {
     let scratch = scratch();
     let limited = |limit: &str, name: &str, script: &str| {
         let mut command = Command::new("prlimit");
-        command.arg(format!("--nofile={limit}")).arg(env!("CARGO_BIN_EXE_mmtwin")).args(["record", "-I", "50ms", "-o"]);
-        command.arg(scratch.path().join(name)).args(["--", "sh", "-c", script]).output()
+        command.arg(format!("--nofile={limit}")).arg(env!("CARGO_BIN_EXE_mmtwin")).args(["record", "-I", "50ms"]);
+        command.args(ONE_EVENT).arg("-o").arg(scratch.path().join(name)).args(["--", "sh", "-c", script]).output()
     };
     if limited("64:64", "x.mmt", "true").is_err() {
         return skipped(test, "prlimit is not installed");
