@@ -34,7 +34,7 @@ test: export CARGO_INCREMENTAL = 0
 test:
 	$(CARGO) fmt --all -- --check
 	$(MAKE) --no-print-directory -j 2 setup compile
-	MMTWIN_FUZZ_ROUNDS=3000 tools/with-tracefs.sh $(CARGO) test --workspace
+	MMTWIN_FUZZ_ROUNDS=2000 tools/with-tracefs.sh $(CARGO) test --workspace
 
 # The agent of the lab is built at the same time: neither keeps two cores busy all the time.
 compile:
