@@ -24,11 +24,13 @@ pub(super) struct Line {
     pub len: usize,
 }
 
-impl Lane {
-    pub fn new() -> Lane {
+impl Default for Lane {
+    fn default() -> Lane {
         Lane { columns: Columns::new(), names: EventNames::new() }
     }
+}
 
+impl Lane {
     /// The line at the start of `text`, if it looks like recent ones. It must have a line end, and its name be on the list:
     /// whether it is depends on all lines, not on a lane's.
     #[inline(always)]

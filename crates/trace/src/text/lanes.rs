@@ -1,27 +1,29 @@
-//! A long text in blocks that two lanes read in turn, each in a thread of its own.
+//! A long text in blocks that several threads read.
 //!
-//! What a lane learned of earlier lines makes it faster and changes nothing, so what comes out is what one thread reads.
-//! The caller's thread gives events away in the order of the file. Lines that are not of events are left to it, as they
-//! mean something only behind the lines before them.
+//! Whoever is free takes the next block. What a lane learned of earlier lines makes it faster and changes nothing, so what
+//! comes out is what one thread reads. The caller's thread gives events away in the order of the file; while the block
+//! that is next is not read yet, it reads another. Lines that are not of events are left to it, as they mean something
+//! only behind the lines before them.
 
 use super::kinds::Values;
 use super::lane::{Lane, Line};
 use super::line::Context;
 use super::{Error, Reader};
 use mmtwin_event::Slots;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{available_parallelism, scope};
 
 /// Bytes of a block: some thousand lines. Few in tests, whose texts are short.
 const BLOCK: usize = if cfg!(test) { 1 << 9 } else { 1 << 18 };
 /// Threads cost more than they save before so many blocks.
 const FEW: usize = 8;
-/// Blocks that wait for a lane or that it has read.
+/// Blocks that are read and wait for those before them: so many in each of two lists.
 const AHEAD: usize = 4;
-/// Lanes.
-const LANES: usize = 2;
+/// Most threads beside the caller's: more read faster than it gives events away.
+const BESIDE: usize = 2;
 /// The number of a name that has none yet.
 const UNNUMBERED: usize = usize::MAX;
 
@@ -135,10 +137,20 @@ impl Item {
     }
 }
 
-/// A block on its way to a lane and back.
+/// A lane, and how many of its names the reader was told.
+#[derive(Default)]
+struct Named {
+    lane: Lane,
+    known: usize,
+}
+
+/// A block and what a lane read in it.
 #[derive(Default)]
 struct Batch {
     block: Range<usize>,
+    number: usize,
+    /// Number of the lane.
+    lane: usize,
     items: Vec<Item>,
     /// Of the events that have a type, as many as these have fields.
     values: Vec<u64>,
@@ -148,7 +160,7 @@ struct Batch {
 
 impl Batch {
     /// Reads the block.
-    fn fill(&mut self, lane: &mut Lane, known: &mut usize, text: &[u8]) {
+    fn fill(&mut self, Named { lane, known }: &mut Named, text: &[u8]) {
         self.items.clear();
         self.values.clear();
         let mut at = self.block.start;
@@ -207,55 +219,98 @@ impl Batch {
     }
 }
 
+/// What is not read yet.
+struct Rest<'t> {
+    text: &'t [u8],
+    /// Where the next block begins.
+    at: usize,
+    /// Number of the next block.
+    next: usize,
+    /// Batches of each lane, to be filled again: what a lane wrote before is in the cache of its CPU.
+    spare: Vec<Vec<Batch>>,
+}
+
+impl Rest<'_> {
+    /// The next block, for a lane to read.
+    fn take(&mut self, lane: usize) -> Option<Batch> {
+        if self.at >= self.text.len() {
+            return None;
+        }
+        let mut batch = self.spare[lane].pop().unwrap_or_default();
+        (batch.lane, batch.block, batch.number) = (lane, block(self.text, self.at), self.next);
+        (self.at, self.next) = (batch.block.end, self.next + 1);
+        Some(batch)
+    }
+}
+
+/// Locks what is shared; a thread that panicked left it whole.
+fn lock<'m, 't>(rest: &'m Mutex<Rest<'t>>) -> MutexGuard<'m, Rest<'t>> {
+    rest.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Reads a text.
 pub(super) fn read(reader: &mut Reader<'_>, text: &[u8]) -> Result<(), Error> {
+    let beside = available_parallelism().map_or(1, |cpus| (cpus.get() - 1).clamp(1, BESIDE));
+    let spare = (0..=beside).map(|_| Vec::new()).collect();
+    let rest = Mutex::new(Rest { text, at: 0, next: 0, spare });
     scope(|scope| {
-        let mut lanes: [_; LANES] = std::array::from_fn(|_| {
-            let (give, blocks) = channel::<Batch>();
-            let (done, read) = sync_channel(AHEAD);
+        let (done, read) = sync_channel(AHEAD);
+        for number in 0..beside {
+            let (done, rest) = (done.clone(), &rest);
             scope.spawn(move || {
-                let (mut lane, mut known) = (Lane::new(), 0);
-                for mut batch in blocks {
-                    batch.fill(&mut lane, &mut known, text);
+                let mut lane = Named::default();
+                loop {
+                    let taken = lock(rest).take(number);
+                    let Some(mut batch) = taken else { return };
+                    batch.fill(&mut lane, text);
                     // The reader is gone where it gave up.
                     if done.send(batch).is_err() {
                         return;
                     }
                 }
             });
-            (give, read, Numbers::default())
-        });
-        in_order(reader, text, &mut lanes)
+        }
+        drop(done);
+        in_order(reader, &rest, &read, beside)
     })
 }
 
-/// Hands out blocks and takes them back in order.
+/// Gives the blocks that are read away in order, and reads too while the next one is not read yet.
 fn in_order(
     reader: &mut Reader<'_>,
-    text: &[u8],
-    lanes: &mut [(Sender<Batch>, Receiver<Batch>, Numbers); LANES],
+    rest: &Mutex<Rest<'_>>,
+    read: &Receiver<Batch>,
+    beside: usize,
 ) -> Result<(), Error> {
-    let mut next = 0;
-    let (mut given, mut taken) = (0, 0);
-    let mut spare = VecDeque::new();
+    let text = lock(rest).text;
+    let mut own = Named::default();
+    let mut numbers: Vec<Numbers> = (0..=beside).map(|_| Numbers::default()).collect();
+    let (mut ready, mut next) = (BTreeMap::new(), 0);
     while !reader.given_up {
-        while next < text.len() && given - taken < AHEAD * LANES {
-            let mut batch: Batch = spare.pop_front().unwrap_or_default();
-            batch.block = block(text, next);
-            next = batch.block.end;
-            if lanes[given % LANES].0.send(batch).is_err() {
-                break;
+        ready.extend(read.try_iter().map(|batch| (batch.number, batch)));
+        if let Some(mut batch) = ready.remove(&next) {
+            batch.give(reader, &mut numbers[batch.lane], text)?;
+            next += 1;
+            lock(rest).spare[batch.lane].push(batch);
+            continue;
+        }
+        let taken = if ready.len() < AHEAD { lock(rest).take(beside) } else { None };
+        match taken {
+            Some(batch) if batch.number == next => {
+                reader.lines(&text[batch.block.clone()])?;
+                next += 1;
+                lock(rest).spare[batch.lane].push(batch);
             }
-            given += 1;
+            Some(mut batch) => {
+                batch.fill(&mut own, text);
+                ready.insert(batch.number, batch);
+            }
+            None => match read.recv() {
+                Ok(batch) => _ = ready.insert(batch.number, batch),
+                // All is read.
+                Err(_) => break,
+            },
         }
-        if given == taken {
-            break;
-        }
-        let (_, read, numbers) = &mut lanes[taken % LANES];
-        let Ok(mut batch) = read.recv() else { break };
-        taken += 1;
-        batch.give(reader, numbers, text)?;
-        spare.push_back(batch);
     }
     Ok(())
 }

@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
     fn new(delivery: Delivery<'a>) -> Reader<'a> {
         Reader {
             delivery,
-            lane: Lane::new(),
+            lane: Lane::default(),
             graph: Graph::default(),
             is_trace: false,
             calls: 0,
