@@ -10,7 +10,7 @@ use super::lane::{Lane, Line};
 use super::line::Context;
 use super::{Error, Reader};
 use mmtwin_event::Slots;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use std::thread::{available_parallelism, scope};
 const BLOCK: usize = if cfg!(test) { 1 << 9 } else { 1 << 18 };
 /// Threads cost more than they save before so many blocks.
 const FEW: usize = 8;
-/// Blocks that are read and wait for those before them: so many in each of two lists.
+/// Blocks of each thread that are read and wait for those before them.
 const AHEAD: usize = 4;
 /// Most threads beside the caller's: more read faster than it gives events away.
 const BESIDE: usize = 2;
@@ -148,9 +148,6 @@ struct Named {
 #[derive(Default)]
 struct Batch {
     block: Range<usize>,
-    number: usize,
-    /// Number of the lane.
-    lane: usize,
     items: Vec<Item>,
     /// Of the events that have a type, as many as these have fields.
     values: Vec<u64>,
@@ -219,13 +216,13 @@ impl Batch {
     }
 }
 
-/// What is not read yet.
+/// What is left of a text.
 struct Rest<'t> {
     text: &'t [u8],
     /// Where the next block begins.
     at: usize,
-    /// Number of the next block.
-    next: usize,
+    /// Who took the blocks that are not given away yet, in order.
+    takers: VecDeque<usize>,
     /// Batches of each lane, to be filled again: what a lane wrote before is in the cache of its CPU.
     spare: Vec<Vec<Batch>>,
 }
@@ -237,9 +234,25 @@ impl Rest<'_> {
             return None;
         }
         let mut batch = self.spare[lane].pop().unwrap_or_default();
-        (batch.lane, batch.block, batch.number) = (lane, block(self.text, self.at), self.next);
-        (self.at, self.next) = (batch.block.end, self.next + 1);
+        batch.block = block(self.text, self.at);
+        self.at = batch.block.end;
+        self.takers.push_back(lane);
         Some(batch)
+    }
+
+    /// Who took the first block that is not given away yet. If nobody did, `lane` takes it.
+    fn first(&mut self, lane: usize) -> Option<(usize, Option<Batch>)> {
+        match self.takers.front() {
+            Some(taker) => Some((*taker, None)),
+            None => self.take(lane).map(|batch| (lane, Some(batch))),
+        }
+    }
+
+    /// The first block was given away.
+    fn given(&mut self, batch: Batch) {
+        if let Some(lane) = self.takers.pop_front() {
+            self.spare[lane].push(batch);
+        }
     }
 }
 
@@ -252,11 +265,10 @@ fn lock<'m, 't>(rest: &'m Mutex<Rest<'t>>) -> MutexGuard<'m, Rest<'t>> {
 pub(super) fn read(reader: &mut Reader<'_>, text: &[u8]) -> Result<(), Error> {
     let beside = available_parallelism().map_or(1, |cpus| (cpus.get() - 1).clamp(1, BESIDE));
     let spare = (0..=beside).map(|_| Vec::new()).collect();
-    let rest = Mutex::new(Rest { text, at: 0, next: 0, spare });
+    let rest = Mutex::new(Rest { text, at: 0, takers: VecDeque::new(), spare });
     scope(|scope| {
-        let (done, read) = sync_channel(AHEAD);
-        for number in 0..beside {
-            let (done, rest) = (done.clone(), &rest);
+        let beside = (0..beside).map(|number| {
+            let ((done, read), rest) = (sync_channel(AHEAD), &rest);
             scope.spawn(move || {
                 let mut lane = Named::default();
                 loop {
@@ -269,48 +281,49 @@ pub(super) fn read(reader: &mut Reader<'_>, text: &[u8]) -> Result<(), Error> {
                     }
                 }
             });
-        }
-        drop(done);
-        in_order(reader, &rest, &read, beside)
+            read
+        });
+        in_order(reader, text, &rest, &beside.collect::<Vec<_>>())
     })
 }
 
-/// Gives the blocks that are read away in order, and reads too while the next one is not read yet.
+/// Gives the blocks away in order. Whose turn it is may be reading still; then this thread reads the next block too.
 fn in_order(
     reader: &mut Reader<'_>,
+    text: &[u8],
     rest: &Mutex<Rest<'_>>,
-    read: &Receiver<Batch>,
-    beside: usize,
+    beside: &[Receiver<Batch>],
 ) -> Result<(), Error> {
-    let text = lock(rest).text;
-    let mut own = Named::default();
-    let mut numbers: Vec<Numbers> = (0..=beside).map(|_| Numbers::default()).collect();
-    let (mut ready, mut next) = (BTreeMap::new(), 0);
+    let (mut own, mut ready, own_number) = (Named::default(), VecDeque::new(), beside.len());
+    let mut numbers: Vec<Numbers> = (0..=own_number).map(|_| Numbers::default()).collect();
     while !reader.given_up {
-        ready.extend(read.try_iter().map(|batch| (batch.number, batch)));
-        if let Some(mut batch) = ready.remove(&next) {
-            batch.give(reader, &mut numbers[batch.lane], text)?;
-            next += 1;
-            lock(rest).spare[batch.lane].push(batch);
-            continue;
-        }
-        let taken = if ready.len() < AHEAD { lock(rest).take(beside) } else { None };
-        match taken {
-            Some(batch) if batch.number == next => {
+        let first = lock(rest).first(own_number);
+        let taker = match first {
+            None => break,
+            Some((taker, None)) => taker,
+            Some((_, Some(batch))) => {
                 reader.lines(&text[batch.block.clone()])?;
-                next += 1;
-                lock(rest).spare[batch.lane].push(batch);
+                lock(rest).given(batch);
+                continue;
             }
-            Some(mut batch) => {
-                batch.fill(&mut own, text);
-                ready.insert(batch.number, batch);
+        };
+        let mut batch = match beside.get(taker) {
+            None => ready.pop_front(),
+            Some(read) => read.try_recv().ok(),
+        };
+        if batch.is_none() {
+            let another = if ready.len() < AHEAD { lock(rest).take(own_number) } else { None };
+            if let Some(mut another) = another {
+                another.fill(&mut own, text);
+                ready.push_back(another);
+                continue;
             }
-            None => match read.recv() {
-                Ok(batch) => _ = ready.insert(batch.number, batch),
-                // All is read.
-                Err(_) => break,
-            },
+            batch = beside.get(taker).and_then(|read| read.recv().ok());
         }
+        // Without one its thread has panicked.
+        let Some(mut batch) = batch else { break };
+        batch.give(reader, &mut numbers[taker], text)?;
+        lock(rest).given(batch);
     }
     Ok(())
 }
