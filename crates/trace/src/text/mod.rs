@@ -2,8 +2,8 @@
 //!
 //! One line is one event. [`line`] reads the columns before it, [`kinds`] knows its name, [`template`] reads its
 //! values with what [`labels`] found in an earlier line of the same shape, [`values`] converts numbers and words, and
-//! [`graph`] reads function_graph output. Where there are several CPUs, a file that is not small is read in two threads
-//! beside the caller's: `lanes`.
+//! [`graph`] reads function_graph output. Where there are several CPUs, a file that is not small is read in blocks by the
+//! caller's thread and one or two beside it: `lanes`.
 //! Nothing is assumed of the order of fields or of the kernel's release.
 //!
 //! Not supported: stack traces (counted), the lines of option `raw` (they name events by numbers of the recording kernel
