@@ -46,7 +46,8 @@ pub struct Job<'a> {
     pub force: bool,
     /// Largest recording in bytes.
     pub room: u64,
-    /// Longest time from the start to the last result.
+    /// Longest time from the start to the last result. A guest that still boots after a fifth of it is started once more,
+    /// with all of it: now and then a boot hangs where the CPUs run in parallel.
     pub time_out: Duration,
 }
 
@@ -85,6 +86,8 @@ pub struct Outcome {
 
 /// Room for the guest's image and its console.
 const IMAGE_ROOM: u64 = 64 << 20;
+/// Part of the time limit that a boot may take before it counts as hung.
+const BOOTING: u32 = 5;
 /// Interval between checks of a guest.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -133,18 +136,20 @@ fn one(lab: &Lab, job: &Job<'_>, stop: &AtomicBool, progress: &mut dyn FnMut(Pro
     let directory = store::directory(store::memory_size(&plan).saturating_add(IMAGE_ROOM))?;
     let in_it = |name: &str| directory.path().join(name);
     let memory = in_it(names::MEMORY);
-    store::memory(&plan, &memory)?;
     write_image(lab, job, &plan, &in_it(names::IMAGE))?;
     let kernel = std::fs::canonicalize(&job.kernel.image).map_err(|e| Error::io(job.kernel.image.display(), e))?;
     std::os::unix::fs::symlink(kernel, in_it(names::KERNEL))
         .map_err(|e| Error::io(in_it(names::KERNEL).display(), e))?;
     let start = Start { plan: &plan, mode: job.mode, accelerator, seed: job.scenario.run.seed };
 
-    let mut console = Console::create(&in_it(names::CONSOLE))?;
     let begin = Instant::now();
-    let pinned = if job.mode == Mode::Exact { Pinned::claim() } else { None };
-    let mut guest = lab.qemu.start(&options::options(&start), directory.path(), pinned)?;
-    let boot = watch(&mut guest, &mut console, job.time_out, stop, progress)?;
+    let boot_guest = || {
+        store::memory(&plan, &memory)?;
+        let console = Console::create(&in_it(names::CONSOLE))?;
+        let pinned = if job.mode == Mode::Exact { Pinned::claim() } else { None };
+        Ok((lab.qemu.start(&options::options(&start), directory.path(), pinned)?, console))
+    };
+    let (boot, console) = watch(boot_guest, job.time_out, stop, progress)?;
     console.result(job.room)?;
     let evidence = Evidence::new(&lab.qemu.version, job.kernel, &start);
     if let Some(region) = plan.regions.iter().find(|region| region.used_for == Use::Recording) {
@@ -168,15 +173,16 @@ fn write_image(lab: &Lab, job: &Job<'_>, plan: &Plan, to: &Path) -> Result<(), E
     std::fs::write(to, image::build(&content)?).map_err(|e| Error::io(to.display(), e))
 }
 
-/// Waits for the guest's end. Returns when the agent was started.
+/// Starts a guest and waits for its end; a second time if its boot hangs. Returns when the agent was started.
 fn watch(
-    guest: &mut Running,
-    console: &mut Console,
+    mut start: impl FnMut() -> Result<(Running, Console), Error>,
     limit: Duration,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Duration, Error> {
-    let begin = Instant::now();
+) -> Result<(Duration, Console), Error> {
+    let (mut guest, mut console) = start()?;
+    let mut patience = Some(limit / BOOTING);
+    let mut begin = Instant::now();
     let (mut boot, mut reported) = (None, Duration::ZERO);
     loop {
         if stop.load(Ordering::Relaxed) {
@@ -188,16 +194,21 @@ fn watch(
         if console.stage >= Stage::Running {
             boot.get_or_insert(elapsed);
         }
-        if news > 0 || elapsed - reported >= Duration::from_secs(1) {
+        if news > 0 || elapsed.saturating_sub(reported) >= Duration::from_secs(1) {
             reported = elapsed;
             progress(Progress { stage: console.stage, elapsed, line: console.last() });
         }
         match ended {
-            Some(status) if status.success() => return Ok(boot.unwrap_or(elapsed)),
+            Some(status) if status.success() => return Ok((boot.unwrap_or(elapsed), console)),
             Some(status) => {
                 let complaints = guest.complaints();
                 let message = if complaints.is_empty() { format!("ended with {status}") } else { complaints };
                 return Err(Error::Qemu { message });
+            }
+            None if boot.is_none() && patience.is_some_and(|patience| elapsed >= patience) => {
+                drop(guest);
+                (guest, console) = start()?;
+                (begin, reported, patience) = (Instant::now(), Duration::ZERO, None);
             }
             None if elapsed >= limit => {
                 return Err(Error::TimeOut { stage: console.stage, limit, console: console.tail() });
@@ -257,4 +268,34 @@ pub fn run_all(
     });
     let result = |place: Mutex<Option<_>>| place.into_inner().ok().flatten().unwrap_or(Err(Error::Interrupted));
     results.into_iter().map(result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shell in place of the emulator, whose first `hung` boots hang.
+    fn boot(hung: u32) -> Result<Duration, Error> {
+        let directory = tempfile::tempdir().expect("directory");
+        let qemu = Qemu { program: "/bin/sh".into(), version: "10".into() };
+        let mut starts = 0;
+        let start = || {
+            let console = Console::create(&directory.path().join("console"))?;
+            let lines = "printf 'mmtwin-lab: running 1.5\\nmmtwin-lab: end done 0\\n' >console";
+            let script = if starts < hung { "exec sleep 100" } else { lines };
+            starts += 1;
+            Ok((qemu.start(&["-c".into(), script.into()], directory.path(), None)?, console))
+        };
+        let (boot, console) = watch(start, Duration::from_secs(2), &AtomicBool::new(false), &mut |_| {})?;
+        console.result(0)?;
+        Ok(boot)
+    }
+
+    #[test]
+    fn a_guest_whose_boot_hangs_is_started_once_more() {
+        assert!(boot(0).is_ok());
+        assert!(boot(1).is_ok());
+        let hung = boot(2).expect_err("an error");
+        assert!(matches!(hung, Error::TimeOut { stage: Stage::Booting, .. }), "{hung}");
+    }
 }
