@@ -136,7 +136,6 @@ fn one(lab: &Lab, job: &Job<'_>, stop: &AtomicBool, progress: &mut dyn FnMut(Pro
     let directory = store::directory(store::memory_size(&plan).saturating_add(IMAGE_ROOM))?;
     let in_it = |name: &str| directory.path().join(name);
     let memory = in_it(names::MEMORY);
-    write_image(lab, job, &plan, &in_it(names::IMAGE))?;
     let kernel = std::fs::canonicalize(&job.kernel.image).map_err(|e| Error::io(job.kernel.image.display(), e))?;
     std::os::unix::fs::symlink(kernel, in_it(names::KERNEL))
         .map_err(|e| Error::io(in_it(names::KERNEL).display(), e))?;
@@ -145,6 +144,7 @@ fn one(lab: &Lab, job: &Job<'_>, stop: &AtomicBool, progress: &mut dyn FnMut(Pro
     let begin = Instant::now();
     let boot_guest = || {
         store::memory(&plan, &memory)?;
+        write_image(lab, job, &plan, &in_it(names::IMAGE))?;
         let console = Console::create(&in_it(names::CONSOLE))?;
         let pinned = if job.mode == Mode::Exact { Pinned::claim() } else { None };
         Ok((lab.qemu.start(&options::options(&start), directory.path(), pinned)?, console))
