@@ -126,6 +126,17 @@ impl Fair {
         }
     }
 
+    /// A thread wakes beside threads of the workload alone. What it did not run for in its sleep is no claim on the CPU
+    /// later, when a kernel thread shares that. It does not preempt.
+    pub(super) fn keeps_up(&mut self, cpu: u32, thread: usize) -> bool {
+        if let Some((time, of)) = self.times.get_mut(thread)
+            && *of == cpu
+        {
+            *time = (*time).max(self.floors[cpu as usize] - self.rules.credit);
+        }
+        false
+    }
+
     /// True if the running thread has used its slice.
     pub(super) fn slice_ends(&self, cpu: u32, queue: &VecDeque<usize>) -> bool {
         queue.front().is_some_and(|&thread| self.had(cpu, thread) >= self.rules.slice(queue.len()))
@@ -208,6 +219,28 @@ mod tests {
         queues.ran(0, READER, 4 * MS);
         queues.rotate(0);
         assert_eq!(queues.running(0), Some(KSWAPD));
+    }
+
+    #[test]
+    fn sleep_is_no_claim_against_a_kernel_thread() {
+        for rules in [FairRules::cfs(1), FairRules::eevdf(1)] {
+            let mut queues = RunQueues::new(&machine());
+            queues.share_fairly(rules, 2..3);
+            // The first thread sleeps for the second that the other one runs.
+            queues.enqueue(0, READER);
+            queues.ran(0, READER, MS);
+            queues.dequeue(0, READER);
+            queues.enqueue(0, 1);
+            queues.ran(0, 1, 1000 * MS);
+            queues.dequeue(0, 1);
+            queues.enqueue(0, READER);
+            queues.enqueue(0, 2);
+            (0..3).for_each(|_| {
+                queues.ran(0, READER, 4 * MS);
+                queues.rotate(0);
+            });
+            assert_eq!(queues.running(0), Some(2), "{rules:?}");
+        }
     }
 
     #[test]

@@ -97,8 +97,11 @@ impl RunQueues {
     pub(crate) fn enqueue(&mut self, cpu: u32, thread: usize) -> bool {
         self.node_threads_queued += usize::from(self.node_threads.contains(&thread));
         let queue = &mut self.queues[cpu as usize];
-        let fair = self.fair.as_mut().filter(|fair| fair.decides(queue, Some(thread)));
-        match fair.is_some_and(|fair| fair.wakes(cpu, thread, queue)) {
+        let first = self.fair.as_mut().is_some_and(|fair| match fair.decides(queue, Some(thread)) {
+            true => fair.wakes(cpu, thread, queue),
+            false => fair.keeps_up(cpu, thread),
+        });
+        match first {
             true => queue.push_front(thread),
             false => queue.push_back(thread),
         }

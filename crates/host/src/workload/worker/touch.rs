@@ -231,16 +231,17 @@ impl Toucher {
     }
 
     /// Nanoseconds that each access of a phase costs beside the access itself and its think time: the same accesses, to
-    /// one page, the fastest of several measurements. Zero for those that do not think, which have nothing to take it
-    /// off.
+    /// one page. Zero for those that do not think, which have nothing to take it off.
+    ///
+    /// Other processes measure at the same time, and may share this CPU: whatever interrupts a measurement makes it
+    /// longer, so the fastest of many counts, each of them far shorter than a turn of an emulator's CPU. What a
+    /// measurement costs that its accesses do not is in a short one as in a long one, so the difference counts.
     pub fn overhead(&self, phase: &ThreadPhase, scratch: &Scratch) -> Result<Vec<f64>, Error> {
-        const SAMPLE: u64 = 500;
-        const SAMPLES: usize = 8;
-        let one = |access: &AccessPlan| {
-            if access.think == 0 {
-                return Ok(0.0);
-            }
-            let (think, sleep, count, via) = (0, 0, Some(SAMPLE), Via::Mmap);
+        const SHORT: u64 = 20;
+        const LONG: u64 = 120;
+        const SAMPLES: usize = 32;
+        let fastest = |access: &AccessPlan, accesses: u64| -> Result<u64, Error> {
+            let (think, sleep, count, via) = (0, 0, Some(accesses), Via::Mmap);
             // Further lines are part of the touch.
             let (lines, recycle, arrivals) = (1, false, None);
             let only = AccessPlan { region: 0, think, sleep, count, via, lines, recycle, arrivals, ..access.clone() };
@@ -252,7 +253,14 @@ impl Toucher {
                 self.run(&phase, &target, &[0.0], u64::MAX).map(|_| clock::now() - begin)
             };
             let samples = (0..SAMPLES).map(sample).collect::<Result<Vec<u64>, Error>>()?;
-            Ok(samples.into_iter().min().unwrap_or(0) as f64 / SAMPLE as f64)
+            Ok(samples.into_iter().min().unwrap_or(0))
+        };
+        let one = |access: &AccessPlan| {
+            if access.think == 0 {
+                return Ok(0.0);
+            }
+            let longer = fastest(access, LONG)?.saturating_sub(fastest(access, SHORT)?);
+            Ok(longer as f64 / (LONG - SHORT) as f64)
         };
         phase.accesses.iter().map(one).collect()
     }

@@ -1,13 +1,16 @@
 //! Pages that wait for their LRU list in a batch of their CPU: `folio_add_lru`, `folio_activate`,
 //! `folio_rotate_reclaimable`, `lru_add_drain_cpu`, `folio_mark_accessed` (5.8 to 6.18).
 //!
-//! A batch is drained to the lists when it is full or holds a huge page; a CPU that reclaims empties its own first. Not
-//! modelled: the batches of pages that are deactivated by advice; a freed page stays in another CPU's batch, without
-//! effect until it is on a list again. Checked against guests event by event (docs/fidelity.md).
+//! A batch is drained to the lists when it is full or holds a huge page; a CPU that reclaims empties its own first. A
+//! page in the batch of another CPU stays on its list, but the batch holds a reference, so reclaim cannot free it
+//! (`__remove_mapping`). Not modelled: the batches of pages that are deactivated by advice; a page that its process
+//! frees stays in another CPU's batch, without effect until it is on a list again. Checked against guests event by event
+//! (docs/fidelity.md).
 
 use crate::frame::{Flag, Frames, Pfn};
 use crate::mm::vmscan::Reclaim;
 use crate::vmstat::VmStat;
+use rustc_hash::FxHashMap;
 
 /// The batches of a CPU.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +18,30 @@ pub(crate) struct Batches {
     add: Vec<Pfn>,
     rotate: Vec<Pfn>,
     activate: Vec<Pfn>,
+}
+
+/// References that batches hold to pages on lists: how many of each page.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BatchRefs(FxHashMap<Pfn, u32>);
+
+impl BatchRefs {
+    fn get(&mut self, page: Pfn) {
+        *self.0.entry(page).or_default() += 1;
+    }
+
+    fn put(&mut self, page: Pfn) {
+        if let Some(count) = self.0.get_mut(&page) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&page);
+            }
+        }
+    }
+
+    /// True if a batch holds a page.
+    pub(crate) fn hold(&self, page: Pfn) -> bool {
+        self.0.contains_key(&page)
+    }
 }
 
 impl Reclaim {
@@ -37,14 +64,13 @@ impl Reclaim {
     /// Drains all batches of a CPU to the lists.
     pub(crate) fn drain(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) {
         self.drain_added(frames, stat, cpu);
-        for page in std::mem::take(&mut self.batches[cpu as usize].rotate) {
-            self.rotate_now(frames, stat, page);
-        }
+        self.drain_rotated(frames, stat, cpu);
         self.drain_activated(frames, stat, cpu);
     }
 
     fn drain_activated(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) {
         for page in std::mem::take(&mut self.batches[cpu as usize].activate) {
+            self.batch_refs.put(page);
             let fits = !frames.has(page, Flag::Active) && !frames.has(page, Flag::Unevictable);
             if fits && self.lru.remove(frames, &mut stat.pages, page) {
                 frames.set_flag(page, Flag::Active, true);
@@ -54,11 +80,14 @@ impl Reclaim {
         }
     }
 
-    fn rotate_now(&mut self, frames: &mut Frames, stat: &mut VmStat, page: Pfn) {
-        if !frames.has(page, Flag::Unevictable) && self.lru.remove(frames, &mut stat.pages, page) {
-            frames.set_flag(page, Flag::Active, false);
-            self.lru.add(frames, &mut stat.pages, page, true);
-            stat.events.reclaim.pgrotated += 1 << frames.order(page);
+    fn drain_rotated(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) {
+        for page in std::mem::take(&mut self.batches[cpu as usize].rotate) {
+            self.batch_refs.put(page);
+            if !frames.has(page, Flag::Unevictable) && self.lru.remove(frames, &mut stat.pages, page) {
+                frames.set_flag(page, Flag::Active, false);
+                self.lru.add(frames, &mut stat.pages, page, true);
+                stat.events.reclaim.pgrotated += 1 << frames.order(page);
+            }
         }
     }
 
@@ -67,11 +96,10 @@ impl Reclaim {
         if frames.has(page, Flag::Dirty) || !frames.has(page, Flag::Lru) {
             return;
         }
+        self.batch_refs.get(page);
         self.batches[cpu as usize].rotate.push(page);
         if self.batches[cpu as usize].rotate.len() >= self.rules.folio_batch_size {
-            for page in std::mem::take(&mut self.batches[cpu as usize].rotate) {
-                self.rotate_now(frames, stat, page);
-            }
+            self.drain_rotated(frames, stat, cpu);
         }
     }
 
@@ -85,6 +113,7 @@ impl Reclaim {
             return false;
         }
         if frames.has(page, Flag::Lru) {
+            self.batch_refs.get(page);
             self.batches[cpu as usize].activate.push(page);
             if self.batches[cpu as usize].activate.len() >= self.rules.folio_batch_size {
                 self.drain_activated(frames, stat, cpu);
@@ -117,8 +146,11 @@ impl Reclaim {
         self.isolated.values_mut().for_each(|of| of.forget(page));
         if self.lru.remove(frames, &mut stat.pages, page) {
             let Batches { activate, rotate, .. } = &mut self.batches[cpu as usize];
-            activate.retain(|&at| at != page);
-            rotate.retain(|&at| at != page);
+            for batch in [activate, rotate] {
+                let before = batch.len();
+                batch.retain(|&at| at != page);
+                (batch.len()..before).for_each(|_| self.batch_refs.put(page));
+            }
             return;
         }
         let cpus = [cpu as usize].into_iter().chain(0..self.batches.len());

@@ -46,7 +46,7 @@ pub(crate) use shrink_node::COSTLY_ORDER;
 
 use crate::frame::{Pfn, ZONES, ZoneKind};
 use crate::mm::kernel::Kernel;
-use crate::mm::lru::folio_batch::Batches;
+use crate::mm::lru::folio_batch::{BatchRefs, Batches};
 use crate::mm::memory::AccessState;
 use crate::mm::vmscan_zone;
 use crate::mm::workingset;
@@ -210,6 +210,7 @@ pub(crate) struct Reclaim {
     pub awaits_room: bool,
     /// By CPU.
     pub(crate) batches: Vec<Batches>,
+    pub(crate) batch_refs: BatchRefs,
     /// All cgroups, the root first.
     pub groups: Vec<Group>,
     /// By CPU: pages that are charged and not given out.
@@ -308,6 +309,7 @@ impl Reclaim {
             awaited: Vec::new(),
             awaits_room: false,
             batches: vec![Batches::default(); cpus],
+            batch_refs: BatchRefs::default(),
             groups: cgroups.into_iter().map(|config| Group { config, ..Group::default() }).collect(),
             stocks: vec![Stock::default(); cpus],
             over_high: 0,

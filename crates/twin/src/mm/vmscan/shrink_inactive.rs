@@ -240,8 +240,9 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
                 return FolioAction::Activate;
             }
         }
-        // Swap needs no file system.
-        if only_if_clean || file && !control.fs || !control.may_writepage {
+        // Swap needs no file system. A page with more references than its file's or swap cache's is not written.
+        let wanted = ctx.kernel.reclaim.batch_refs.hold(page);
+        if only_if_clean || file && !control.fs || !control.may_writepage || wanted {
             return FolioAction::Keep;
         }
         // It is no longer mapped writable.
@@ -255,6 +256,9 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
     // 9. Pages with other references cannot be freed.
     if at.held(ctx.memory) {
         return FolioAction::Activate;
+    }
+    if ctx.kernel.reclaim.batch_refs.hold(page) {
+        return FolioAction::Keep;
     }
     // 10. It leaves its file or the swap cache, with a shadow behind.
     let shadow = ctx.kernel.reclaim.evict(&ctx.kernel.alloc.frames, page);
@@ -288,5 +292,32 @@ impl TaskCtx<'_> {
         let pages = 1i64 << self.kernel.alloc.frames.order(page);
         self.kernel.stat.pages.add(node, NodeItem::VmscanWrite, pages);
         done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::ZoneKind;
+    use crate::mm::vmscan::Reclaimer;
+    use crate::mm::vmscan_zone::tests::{block, on};
+
+    #[test]
+    fn a_page_in_the_batch_of_another_cpu_is_kept() {
+        let ((reclaimed, then), _) = on("6.1", |ctx| {
+            let pages = block(ctx, true, 2);
+            // The second use activates it, once the batch of CPU 1 is drained.
+            assert_eq!([0; 2].map(|_| ctx.kernel.mark_accessed(1, pages[0])), [false, true]);
+            let mut control = Control::new(Reclaimer::Direct, 0, ZoneKind::Normal, "GFP_KERNEL");
+            let number = ctx.kernel.reclaim.lru.number(0, 0);
+            let mut reclaim = |ctx: &mut TaskCtx<'_>| shrink(ctx, &mut control, number, List::InactiveFile, 32);
+            let reclaimed = reclaim(ctx);
+            let kernel = &mut *ctx.kernel;
+            kernel.reclaim.drain(&mut kernel.alloc.frames, &mut kernel.stat, 1);
+            let active = kernel.alloc.frames.has(pages[0], Flag::Active);
+            (reclaimed, (active, kernel.reclaim.batch_refs.hold(pages[0]), reclaim(ctx)))
+        });
+        assert_eq!(reclaimed, 3);
+        assert_eq!(then, (true, false, 0));
     }
 }

@@ -36,7 +36,7 @@ mod shrink_zone;
 mod slab;
 mod state;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 #[cfg(test)]
 mod tests_2012;
 mod variant;

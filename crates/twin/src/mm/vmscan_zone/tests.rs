@@ -23,10 +23,10 @@ use std::path::Path;
 pub(super) const DMA32: usize = 1;
 const SINGLE_PAGES: Work = Work { order: 0, highest: DMA32 };
 
-/// 256 MiB without swap, and what a task of CPU 0 does there.
-pub(super) fn on<T>(release: &str, then: impl FnOnce(&mut TaskCtx<'_>) -> T) -> (T, Vec<(Kind, u64)>) {
+/// 256 MiB without swap, and what a task of CPU 0, the first of two, does there.
+pub(in crate::mm) fn on<T>(release: &str, then: impl FnOnce(&mut TaskCtx<'_>) -> T) -> (T, Vec<(Kind, u64)>) {
     let text = format!(
-        "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"256 MiB\"\n\
+        "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"256 MiB\"\n\
          [kernel]\nrelease = \"{release}\"\n"
     );
     let scenario = mmtwin_scenario::parse("test", &text, Path::new(""), &[]).unwrap();
@@ -65,7 +65,7 @@ pub(super) fn empty(ctx: &mut TaskCtx<'_>, zone: usize, free: u64) {
 }
 
 /// Allocates the pages of one block of an order, of a type.
-pub(super) fn block(ctx: &mut TaskCtx<'_>, file: bool, order: u32) -> Vec<Pfn> {
+pub(in crate::mm) fn block(ctx: &mut TaskCtx<'_>, file: bool, order: u32) -> Vec<Pfn> {
     let base = ctx.memory.next_base();
     let (pages, policy) = (1 << order, Policy::Default);
     let shape = Shape { pages, parts: 1, anon: !file, file, huge: Vec::new(), exec: false, locked: false, policy };
