@@ -127,14 +127,13 @@ impl Fair {
     }
 
     /// A thread wakes beside threads of the workload alone. What it did not run for in its sleep is no claim on the CPU
-    /// later, when a kernel thread shares that. It does not preempt.
-    pub(super) fn keeps_up(&mut self, cpu: u32, thread: usize) -> bool {
+    /// later, when a kernel thread shares that.
+    pub(super) fn keeps_up(&mut self, cpu: u32, thread: usize) {
         if let Some((time, of)) = self.times.get_mut(thread)
             && *of == cpu
         {
             *time = (*time).max(self.floors[cpu as usize] - self.rules.credit);
         }
-        false
     }
 
     /// True if the running thread has used its slice.

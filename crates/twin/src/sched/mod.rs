@@ -97,10 +97,14 @@ impl RunQueues {
     pub(crate) fn enqueue(&mut self, cpu: u32, thread: usize) -> bool {
         self.node_threads_queued += usize::from(self.node_threads.contains(&thread));
         let queue = &mut self.queues[cpu as usize];
-        let first = self.fair.as_mut().is_some_and(|fair| match fair.decides(queue, Some(thread)) {
-            true => fair.wakes(cpu, thread, queue),
-            false => fair.keeps_up(cpu, thread),
-        });
+        let first = match &mut self.fair {
+            Some(fair) if fair.decides(queue, Some(thread)) => fair.wakes(cpu, thread, queue),
+            Some(fair) => {
+                fair.keeps_up(cpu, thread);
+                false
+            }
+            None => false,
+        };
         match first {
             true => queue.push_front(thread),
             false => queue.push_back(thread),

@@ -203,8 +203,8 @@ fn how_to_read() -> String {
          the recording, at that time. Mode exact comes out again byte by byte but for a rare race of the emulator \
          ([lab.md](reference/lab.md#two-modes)). Mode smp does not: five runs are a sample, and how fast its guest is depends on the \
          host; where a phase lasts a time and not a count (`statistics`), counts follow that speed. The examples' guests ran \
-         before 28 November 2026, when think time was up to 2 us of an access shorter than the scenario says where several \
-         processes begin; those of the two sets above ran after it.",
+         before 28 November 2026, when think time was shorter than the scenario says where several processes begin (by 1.7 us an \
+         access with two); those of the two sets above ran after it.",
         "Every figure is in [fidelity/](fidelity/): `cells.csv` (the tables below, and more), `quantities.csv`, `curves.csv`, \
          `numa-balancing.csv`, `reclaim.csv`, `reclaim-events.csv`, `pages.csv`, `changes.csv`. How to add a scenario or \
          record one again: [lab.md](howto/lab.md#add-a-scenario-to-the-fidelity-page).",

@@ -20,7 +20,8 @@ pub(crate) struct Batches {
     activate: Vec<Pfn>,
 }
 
-/// References that batches hold to pages on lists: how many of each page.
+/// References that batches hold to pages on lists: how many of each page. Reclaim asks for every page that it could free,
+/// and would have to search the batches of all CPUs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BatchRefs(FxHashMap<Pfn, u32>);
 

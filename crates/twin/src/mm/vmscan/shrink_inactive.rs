@@ -241,8 +241,8 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
             }
         }
         // Swap needs no file system. A page with more references than its file's or swap cache's is not written.
-        let wanted = ctx.kernel.reclaim.batch_refs.hold(page);
-        if only_if_clean || file && !control.fs || !control.may_writepage || wanted {
+        let held = ctx.kernel.reclaim.batch_refs.hold(page);
+        if only_if_clean || file && !control.fs || !control.may_writepage || held {
             return FolioAction::Keep;
         }
         // It is no longer mapped writable.
