@@ -55,6 +55,10 @@ pub struct State {
     /// By process and thread of the scenario: the CPU on which it was last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<Vec<u32>>,
+    /// By process and thread of the scenario: the CPU on which it began its first phase, which the kernel chose when it
+    /// woke the thread; none of a process: not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub began: Vec<Vec<u32>>,
     /// Texts of the kernel's files, by path. One that is not there is omitted.
     pub files: BTreeMap<String, String>,
 }

@@ -87,6 +87,7 @@ static int __init begin(void)
 {
 	int error = mmtwin_files_begin();
 
+	mmtwin_stop_hpet();
 	if (error)
 		return error;
 	error = misc_register(&device);

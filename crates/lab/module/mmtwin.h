@@ -97,6 +97,7 @@ int mmtwin_show_shrinkers(struct seq_file *file, void *unused);
 int mmtwin_show_nodes(struct seq_file *file, void *unused);
 struct mem_cgroup *mmtwin_root_cgroup(void);
 void *mmtwin_symbol(const char *name);
+void mmtwin_stop_hpet(void);
 #endif
 
 #endif

@@ -24,6 +24,7 @@ mod refuse;
 mod run;
 mod settings;
 mod store;
+mod turns;
 
 pub use accelerator::Accelerator;
 pub use console::Stage;

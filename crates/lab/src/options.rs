@@ -2,6 +2,7 @@
 //! options.
 
 use crate::plan::{NodePlan, Plan};
+use crate::turns::with_idle;
 use crate::{Accelerator, Kernel};
 use std::fmt;
 use std::str::FromStr;
@@ -75,6 +76,8 @@ const NO_TIMER_CHECK: &str = "no_timer_check";
 /// The kernel's command line.
 fn command_line(plan: &Plan, mode: Mode) -> String {
     let mut words: Vec<String> = COMMAND_LINE.map(str::to_string).into();
+    let idle = with_idle(plan.smp, mode).cpus > plan.smp.cpus;
+    words.extend(idle.then(|| format!("nr_cpus={}", plan.smp.cpus)));
     words.extend(plan.memmap());
     words.extend((mode == Mode::Smp).then(|| NO_TIMER_CHECK.into()));
     words.join(" ")
@@ -108,7 +111,7 @@ pub(crate) fn options(start: &Start<'_>) -> Vec<String> {
     options.set("-cpu", start.accelerator.cpu());
     options.set("-rtc", "clock=vm,base=2026-01-01T00:00:00");
     options.set("-seed", start.seed.to_string());
-    let smp = plan.smp;
+    let smp = with_idle(plan.smp, start.mode);
     options.set(
         "-smp",
         format!(
@@ -117,8 +120,13 @@ pub(crate) fn options(start: &Start<'_>) -> Vec<String> {
         ),
     );
     options.set("-m", format!("{}B", plan.memory()));
+    let host = plan.nodes.iter().position(|node| !node.cpus.is_empty());
     for (nid, node) in plan.nodes.iter().enumerate() {
-        node_options(&mut options, nid as u32, node, plan.regions.iter().any(|region| region.node == nid as u32));
+        // All CPUs have a node, also those that the guest does not use.
+        let idle = if Some(nid) == host { plan.smp.cpus..smp.cpus } else { 0..0 };
+        let cpus: Vec<u32> = node.cpus.iter().copied().chain(idle).collect();
+        let is_file = plan.regions.iter().any(|region| region.node == nid as u32);
+        node_options(&mut options, nid as u32, node, &cpus, is_file);
     }
     for (from, row) in plan.distance.iter().enumerate() {
         for (to, distance) in row.iter().enumerate().filter(|(to, _)| *to != from) {
@@ -137,7 +145,7 @@ pub(crate) fn options(start: &Start<'_>) -> Vec<String> {
     options.0
 }
 
-fn node_options(options: &mut Options, nid: u32, node: &NodePlan, is_file: bool) {
+fn node_options(options: &mut Options, nid: u32, node: &NodePlan, cpus: &[u32], is_file: bool) {
     let mut numa = format!("node,nodeid={nid}");
     let size = node.memory + node.reserved;
     if size > 0 {
@@ -151,7 +159,7 @@ fn node_options(options: &mut Options, nid: u32, node: &NodePlan, is_file: bool)
         );
         numa.push_str(&format!(",memdev=m{nid}"));
     }
-    for range in ranges(&node.cpus) {
+    for range in ranges(cpus) {
         numa.push_str(&format!(",cpus={range}"));
     }
     if let Some(initiator) = node.initiator {
@@ -227,10 +235,12 @@ mod tests {
         let plan = plan("preset = \"lab-4n\"");
         let exact = line(&plan, Mode::Exact);
         assert!(exact.contains("-accel tcg,thread=single -icount shift=3,sleep=off "), "{exact}");
-        assert!(exact.contains(" -seed 7 -smp cpus=8,maxcpus=8,sockets=4,cores=2,threads=1 -m 2199912448B "));
+        assert!(exact.contains(" -seed 7 -smp cpus=32,maxcpus=32,sockets=16,cores=2,threads=1 -m 2199912448B "));
+        assert!(exact.contains(",cpus=0-1,cpus=8-31 ") && exact.contains(" nr_cpus=8 memmap="), "{exact}");
         let smp = line(&plan, Mode::Smp);
         assert!(smp.contains("-accel tcg,thread=multi") && !smp.contains("-icount"), "{smp}");
         assert!(smp.ends_with(" no_timer_check") && !exact.contains("no_timer_check"), "{smp}");
+        assert!(smp.contains(" -smp cpus=8,maxcpus=8,") && !smp.contains("nr_cpus"), "{smp}");
     }
 
     #[test]

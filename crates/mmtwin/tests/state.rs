@@ -155,6 +155,7 @@ fn mutants(seeds: RangeInclusive<u64>) {
         if random.below(20) == 0 {
             state.at = random.of(&NUMBERS).parse().unwrap_or(u64::MAX);
             state.cpus = vec![vec![u32::MAX, 7], Vec::new()];
+            state.began = vec![vec![3], vec![u32::MAX]];
         }
         let begun = catch_unwind(AssertUnwindSafe(|| begin(&mut analysed, state, &scenario)));
         match begun {

@@ -2,6 +2,8 @@
 
 use crate::common::scenario::{MACHINE, ran, ran_explicitly, refused};
 use mmtwin_event::results::Ending;
+use mmtwin_event::{Event, Sink};
+use mmtwin_twin::engine::{Options, State, run};
 
 /// A process with a region of 256 MiB that two threads access.
 fn touching(pattern: &str, sharing: &str, rest: &str) -> String {
@@ -312,6 +314,30 @@ fn an_idle_cpu_pulls_a_thread_that_waits() {
     let end = run.results.phases.iter().map(|phase| phase.end).max().expect("phases");
     // 4.5 s of work on two CPUs; with both long ones on one of them it would take 4 s.
     assert!(end < 3_000_000_000, "{end}");
+}
+
+#[test]
+fn threads_begin_where_the_state_has_them() {
+    let text = "[machine]\nname = \"m\"\ndistance = [[10, 20], [20, 10]]\n[[machine.node]]\ncpus = \"0-1\"\n\
+                memory = \"256 MiB\"\n[[machine.node]]\ncpus = \"2-3\"\nmemory = \"256 MiB\"\n[kernel]\nrelease = \"6.1\"\n\
+                [[process]]\nname = \"p\"\n[[process.region]]\nname = \"heap\"\nsize = \"1 MiB\"\npopulate = true\n";
+    let scenario = mmtwin_scenario::parse("test", text, std::path::Path::new(""), &[]).unwrap();
+    for (cpus, began, nodes) in
+        [(1, Some(3), [0, 256]), (3, Some(0), [256, 0]), (3, None, [0, 256]), (3, Some(9), [0, 256])]
+    {
+        let began = began.map(|cpu| vec![vec![cpu]]).unwrap_or_default();
+        let state = State { cpus: vec![vec![cpus]], began, ..State::default() };
+        let options = Options { state, explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} };
+        let ran = run(&scenario, options, &mut Ignored).unwrap();
+        assert_eq!(ran.results.phases[0].placement[0].nodes, nodes, "last on {cpus}");
+    }
+}
+
+/// Takes what a run writes.
+struct Ignored;
+
+impl Sink for Ignored {
+    fn event(&mut self, _: &Event<'_>) {}
 }
 
 #[test]

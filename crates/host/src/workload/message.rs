@@ -40,6 +40,8 @@ pub enum FromWorker {
     Done {
         /// The run ended before its last phase did.
         cut: bool,
+        /// By thread: the CPU on which it began its first phase; empty: not all did.
+        began: Vec<u32>,
     },
     /// It cannot continue.
     Failed(String),

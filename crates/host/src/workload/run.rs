@@ -107,6 +107,8 @@ struct Run<'a> {
     team: Vec<Member>,
     /// By process.
     phases: Vec<Vec<PhaseResult>>,
+    /// By process and thread: where its first phase began, once the process has ended.
+    began: Vec<Vec<u32>>,
     /// When each process was told to continue.
     told: Vec<u64>,
     nodes: usize,
@@ -161,14 +163,14 @@ fn with(
     let nodes = evidence::nodes(Path::new("/sys/devices/system/node")).last().map_or(1, |node| node.id as usize + 1);
     let phases = scenario.processes.iter().map(|_| Vec::new()).collect();
     let (watch, killed, ending) = (Watch::begin(), Vec::new(), Ending::Completed);
-    let told = vec![0; scenario.processes.len()];
-    let mut run = Run { scenario, session, team, phases, told, nodes, watch, killed, ending };
+    let (told, began) = (vec![0; scenario.processes.len()], vec![Vec::new(); scenario.processes.len()]);
+    let mut run = Run { scenario, session, team, phases, began, told, nodes, watch, killed, ending };
     run.team.iter().flat_map(Member::tids).for_each(|tid| run.session.saw(tid));
     run.session.begin()?;
     run.session.gather()?;
     run.session.leave_buffers_alone();
     run.place(Vec::new())?;
-    let state = state::read(&run.team);
+    let mut state = state::read(&run.team);
     let before = cpu_times(&run.team);
     let start = clock::now();
     run.told = scenario.processes.iter().map(|process| start.saturating_add(process.start.0)).collect();
@@ -188,6 +190,7 @@ fn with(
     let mut results = Results { ending, notes, ..Results::default() };
     results.notes.extend(others);
     results.phases = run.phases.into_iter().flatten().collect();
+    state.began = run.began;
     run.session.state(&state)?;
     run.session.results(&results)?;
     let recorded = run.session.finish(End { times, ..End::default() })?;
@@ -246,8 +249,9 @@ impl Run<'_> {
         while let Some(message) = member.line.next()? {
             match message {
                 FromWorker::Boundary(result) => waiting.push(Waiting { process, result }),
-                FromWorker::Done { cut } => {
+                FromWorker::Done { cut, began } => {
                     member.runs = false;
+                    self.began[process] = began;
                     if cut && self.ending == Ending::Completed {
                         self.ending = Ending::TimeUp;
                     }

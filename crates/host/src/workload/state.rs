@@ -48,7 +48,7 @@ pub(super) fn read(team: &[Member]) -> State {
     });
     let text = |part: std::ops::Range<usize>| String::from_utf8_lossy(&buffer[part]).into_owned();
     let files = paths.iter().zip(parts).filter_map(|(path, part)| Some((path.clone(), text(part?)))).collect();
-    State { at, cpus, files }
+    State { at, cpus, began: Vec::new(), files }
 }
 
 /// What reading comes to the second time. The first time a file is opened the kernel makes a dentry for its name, which

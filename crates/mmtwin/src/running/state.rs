@@ -61,6 +61,7 @@ fn of_files(state: &manifest::State) -> Result<State, String> {
         lru: state.files.contains_key("/proc/mmtwin_lru").then_some(lru),
         shrinkers,
         cpus: state.cpus.clone(),
+        began: state.began.clone(),
         iomem: read(text, "/proc/iomem", counters::iomem)?,
         ..State::default()
     })

@@ -88,6 +88,8 @@ pub struct State {
     pub shrinkers: Vec<counters::Shrinker>,
     /// By process and thread: the CPU that it begins on, if it may run there. Without one it is chosen.
     pub cpus: Vec<Vec<u32>>,
+    /// By process and thread of the scenario: the CPU on which its first phase begins; empty: not known.
+    pub began: Vec<Vec<u32>>,
 }
 
 /// Options of a run besides the scenario.

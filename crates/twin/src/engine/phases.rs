@@ -4,6 +4,7 @@ use super::RunError;
 use super::action_stats::ActionStats;
 use super::main_loop::{Due, Engine};
 use super::process::{Activity, What};
+use super::thread_moves::is_allowed;
 use crate::build;
 use crate::mm::accessed::pool::Pool;
 use crate::mm::filemap::Reader;
@@ -28,7 +29,8 @@ impl Engine<'_> {
             let cpu = self.first_cpu(thread);
             self.threads[thread].caller.cpu = cpu;
             self.numa_started(thread, at);
-            if let Some(cpu) = self.begin_cpu(thread) {
+            let began = self.known_cpu(thread, &self.options.state.began);
+            if let Some(cpu) = began.or_else(|| self.begin_cpu(thread)).filter(|began| *began != cpu) {
                 self.move_thread(thread, cpu)?;
             }
         }
@@ -37,14 +39,19 @@ impl Engine<'_> {
 
     /// A CPU for a thread that begins: that of the state the run begins with, else one that is chosen.
     pub(crate) fn first_cpu(&mut self, thread: usize) -> u32 {
-        let process = self.threads[thread].process;
-        let number = thread - self.processes[process].threads.start;
-        let known = self.options.state.cpus.get(process).and_then(|cpus| cpus.get(number)).copied();
-        let may = |cpu: &u32| *cpu < self.kernel.stat.cpus() && self.kernel.stat.is_online(*cpu);
-        match known.filter(|cpu| self.threads[thread].pinned.is_none_or(|own| own == *cpu)).filter(may) {
+        match self.known_cpu(thread, &self.options.state.cpus) {
             Some(cpu) => self.queues.place([cpu].into_iter(), &self.kernel.machine).unwrap_or(cpu),
             None => self.choose_cpu(thread),
         }
+    }
+
+    /// The CPU of a thread in a list by process and thread, if it may run there.
+    fn known_cpu(&self, thread: usize, of: &[Vec<u32>]) -> Option<u32> {
+        let process = self.threads[thread].process;
+        let number = thread - self.processes[process].threads.start;
+        let may = |cpu: &u32| *cpu < self.kernel.stat.cpus() && self.kernel.stat.is_online(*cpu);
+        let allowed = |cpu: &u32| is_allowed(&self.threads[thread], &self.scenario.processes, *cpu);
+        of.get(process).and_then(|cpus| cpus.get(number)).copied().filter(may).filter(allowed)
     }
 
     /// A CPU for a thread: its own, one of its node, one of its process's, or any.

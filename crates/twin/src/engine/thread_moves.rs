@@ -156,7 +156,7 @@ impl Engine<'_> {
 }
 
 /// A thread's process may run on a CPU, and so may the thread.
-fn is_allowed(thread: &Thread, processes: &[Process], cpu: u32) -> bool {
+pub(super) fn is_allowed(thread: &Thread, processes: &[Process], cpu: u32) -> bool {
     let allowed = processes.get(thread.process).and_then(|of| of.cpus.as_ref());
     thread.pinned.map_or_else(|| allowed.is_none_or(|cpus| cpus.numbers().contains(&cpu)), |own| own == cpu)
 }

@@ -29,14 +29,14 @@ use mmtwin_scenario::program::{Cursor, Pattern, Stream};
 use mmtwin_scenario::workload::{Pattern as Say, PatternName, Policy, Process, RegionKind, Via};
 use mmtwin_scenario::{Machine, Scenario};
 use region::Mapped;
-use rustix::thread::{CpuSet, sched_setaffinity, set_name};
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity, set_name};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex, PoisonError};
+use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use touch::{Achieved, Scratch, Target, Toucher};
 
@@ -158,6 +158,8 @@ struct Crew<'a> {
     overhead: Vec<Vec<f64>>,
     /// By thread.
     reports: Vec<Mutex<Report>>,
+    /// By thread: the CPU on which it began its first phase.
+    began: Vec<OnceLock<u32>>,
     barrier: Barrier,
     start: AtomicU64,
     stop: AtomicBool,
@@ -186,6 +188,7 @@ impl<'a> Crew<'a> {
             toucher,
             overhead,
             reports: programs.iter().map(|_| Mutex::default()).collect(),
+            began: programs.iter().map(|_| OnceLock::new()).collect(),
             barrier: Barrier::new(programs.len()),
             programs,
             start: AtomicU64::new(0),
@@ -204,7 +207,8 @@ impl<'a> Crew<'a> {
         // The others wait for the next phase, and end if there is none.
         self.stop.store(true, Ordering::Relaxed);
         self.barrier.wait();
-        line.send(&FromWorker::Done { cut: result? })
+        let began = self.began.iter().map(OnceLock::get).map(|cpu| cpu.copied()).collect::<Option<_>>();
+        line.send(&FromWorker::Done { cut: result?, began: began.unwrap_or_default() })
     }
 
     fn lead_on(&self, line: &mut Line, scenario: &Scenario) -> Result<bool, Error> {
@@ -280,6 +284,7 @@ impl<'a> Crew<'a> {
 
     /// A thread's part of a phase.
     fn work(&self, number: usize, stage: Option<usize>) {
+        self.began[number].get_or_init(|| sched_getcpu() as u32);
         let mut report = self.report(number);
         if report.failure.is_none() {
             let result = match stage {
