@@ -153,12 +153,11 @@ fn with(
             cgroup: settings.procs(process.cgroup.as_deref()),
             cgroups: settings.cgroups().to_vec(),
         };
-        let member = Member::start(process, &plan, balances)?;
+        let mut member = Member::start(process, &plan, balances)?;
         settings.started(member.pid())?;
-        team.push(member);
-    }
-    for (member, process) in team.iter_mut().zip(&scenario.processes) {
+        // One after another: each measures what its accesses cost beside themselves, and CPUs of mode exact share one budget.
         member.ready(process)?;
+        team.push(member);
     }
     let nodes = evidence::nodes(Path::new("/sys/devices/system/node")).last().map_or(1, |node| node.id as usize + 1);
     let phases = scenario.processes.iter().map(|_| Vec::new()).collect();

@@ -204,7 +204,9 @@ fn how_to_read() -> String {
          ([lab.md](reference/lab.md#two-modes)). Mode smp does not: five runs are a sample, and how fast its guest is depends on the \
          host; where a phase lasts a time and not a count (`statistics`), counts follow that speed. The examples' guests ran \
          before 28 November 2026, when think time was shorter than the scenario says where several processes begin (by 1.7 us an \
-         access with two); those of the two sets above ran after it.",
+         access with two), and when busy CPUs of mode exact were not equally fast \
+         ([notebook](model/notebook.md#cpus-of-the-labs-guest-were-not-equal)). The two sets above ran after it; the families of \
+         their scenarios ran between the two.",
         "Every figure is in [fidelity/](fidelity/): `cells.csv` (the tables below, and more), `quantities.csv`, `curves.csv`, \
          `numa-balancing.csv`, `reclaim.csv`, `reclaim-events.csv`, `pages.csv`, `changes.csv`. How to add a scenario or \
          record one again: [lab.md](howto/lab.md#add-a-scenario-to-the-fidelity-page).",
