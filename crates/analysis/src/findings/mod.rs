@@ -23,7 +23,7 @@ mod numa_convergence;
 mod numa_failures;
 mod numa_fallback;
 mod numa_locality;
-mod oom;
+pub(crate) mod oom;
 mod proactive_compaction;
 mod rank;
 mod read_back;

@@ -7,6 +7,7 @@ use crate::Analysis;
 use crate::counters::Counters;
 use crate::tasks::Context;
 use mmtwin_event::Kind;
+use std::collections::BTreeSet;
 
 /// No other finding is worse than a killed process.
 const SEVERITY: u8 = 97;
@@ -22,11 +23,8 @@ enum Scope<'a> {
 }
 
 pub fn check(a: &Analysis) -> Option<Finding> {
-    let in_cgroups = Cgroup::all(a).filter_map(|c| c.oom_kills()).max().filter(|n| *n > 0);
-    let killed = match (a.oom.killed, a.counters.vmstat("oom_kill")) {
-        (0, counted) => counted.filter(|n| *n > 0).or(in_cgroups)?,
-        (killed, _) => killed,
-    };
+    let in_cgroups = || Cgroup::all(a).filter_map(|c| c.oom_kills()).max();
+    let killed = killed(a).or_else(in_cgroups).filter(|n| *n > 0)?;
     let scope = scope(a);
     let victims = victims(a, killed);
     let (sentence, fix, of) = match scope {
@@ -60,6 +58,18 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         fix,
         ..Finding::default()
     })
+}
+
+/// Processes that were killed, by events and counters of the system; `None`: neither tells of one. The kernel marks a
+/// victim again for each thread of it that finds no memory while it dies, and counts it once. The groups of such threads
+/// are not always recorded, so the counter says how many there are at most; without a kill it did not cover the time.
+pub(crate) fn killed(a: &Analysis) -> Option<u64> {
+    let group = |pid: i32| a.tasks.get(pid).map(|task| task.tgid).filter(|tgid| *tgid != 0).unwrap_or(pid);
+    let groups: BTreeSet<i32> = a.oom.victims.iter().map(|victim| group(victim.pid)).collect();
+    let marked_again = a.oom.victims.len() - groups.len();
+    let processes = Some(a.oom.killed.saturating_sub(marked_again as u64)).filter(|n| *n > 0);
+    let counted = a.counters.vmstat("oom_kill").filter(|n| *n > 0);
+    processes.into_iter().chain(counted).min()
 }
 
 /// The deepest cgroup that counted kills, as a parent counts those of its children. Without one: only reclaim for the
@@ -126,6 +136,28 @@ mod tests {
         let mut r = Recording::default();
         r.vmstat(&[("oom_kill", 3, 5)]);
         assert_eq!(check(&r.analysis).unwrap().sentence, "the OOM killer killed 2 processes");
+    }
+
+    #[test]
+    fn threads_of_a_victim_are_no_victims() {
+        let marked = |pids: &[i64]| {
+            let mut r = Recording::default();
+            r.analysis.tasks.announce(8, 7, b"pool");
+            pids.iter().for_each(|pid| r.event(Kind::MarkVictim, *pid as u64, &[("pid", *pid)]));
+            r
+        };
+        let first = |r: &Recording| check(&r.analysis).unwrap().sentence;
+        assert_eq!(first(&marked(&[7, 8])), "the OOM killer killed <...>-7, at 0.0 ns", "of one group");
+        let mut unknown = marked(&[7, 9]);
+        assert!(
+            first(&unknown).starts_with("the OOM killer killed 2 processes, first <...>-7"),
+            "not known to be of one"
+        );
+        unknown.vmstat(&[("oom_kill", 3, 4)]);
+        assert_eq!(first(&unknown), "the OOM killer killed <...>-7, at 7.0 ns", "by the counter");
+        let mut late = marked(&[7]);
+        late.vmstat(&[("oom_kill", 3, 3)]);
+        assert_eq!(first(&late), "the OOM killer killed <...>-7, at 7.0 ns", "counted before the kill");
     }
 
     #[test]
