@@ -89,7 +89,8 @@ impl<'a> Cgroup<'a> {
     /// Share of the time in which some task of it waited for memory, 1 = all the time; `None`: not recorded.
     pub fn pressure(&self, tasks: &str) -> Option<f64> {
         let waited = self.counters.delta("cgroup", self.key, &format!("memory.pressure.{tasks}_total"))?;
-        Some(waited as f64 / 1e6 / self.counters.seconds("cgroup", self.key)?)
+        // The last sample may have been read later than its time says.
+        Some((waited as f64 / 1e6 / self.counters.seconds("cgroup", self.key)?).min(1.0))
     }
 
     /// Pages scanned and reclaimed for it; version 1 does not count them.
