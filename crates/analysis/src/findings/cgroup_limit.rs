@@ -35,6 +35,9 @@ const FEW_REFAULTS: f64 = 10.0;
 /// The same where nobody waited for what came back: from here on every second page was evicted too early.
 const SOME_REFAULTS: f64 = 50.0;
 
+/// What is said where nothing needs to be done.
+pub(super) const STREAMS: &str = "it streams: a larger limit would not keep these pages";
+
 pub fn check(a: &Analysis) -> Option<Finding> {
     let cgroup = a.reclaim.context(Context::Memcg);
     // The end events count slab pages too; the batches may not have been recorded.
@@ -43,7 +46,6 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         return None;
     }
     let stalled = cgroup.durations();
-    let part = elapsed(a).and_then(|span| share(stalled.sum as f64, span as f64)).unwrap_or(0.0);
     let (scanned, freed) = (cgroup.inactive.scanned.all, cgroup.inactive.reclaimed.all);
     let reclaims = count(cgroup.begins);
     let hit = at_its_limit(a);
@@ -69,14 +71,10 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     }
     let mut detail = Vec::new();
     let cause = Refaults::of(a).map(|refaults| refaults.cause());
-    let easily = share(freed as f64, scanned as f64).is_none_or(|efficiency| efficiency >= MIN_STREAM_EFFICIENCY);
-    let streams = match cause {
-        Some(cause) => cause == Cause::Streaming && easily,
-        None => passes_through(a, scanned, freed, hit),
-    };
+    let streams = streams(a, hit);
     match cause {
         Some(Cause::TooLarge) => detail.push("its working set is larger than its limit".to_string()),
-        _ if streams => detail.push("it streams: a larger limit would not keep these pages".to_string()),
+        _ if streams => detail.push(STREAMS.to_string()),
         _ => {}
     }
     let free = a.counters.last("vmstat", "", "nr_free_pages");
@@ -98,9 +96,9 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     };
     Some(Finding {
         key: "cgroup_limit",
-        severity: match streams && part < STREAM_PERCENT {
+        severity: match is_harmless_stream(a, hit) {
             true => HARMLESS / 2,
-            false => grade(50, 85, part, 0.0, EXTREME_PERCENT),
+            false => grade(50, 85, percent_stalled(a), 0.0, EXTREME_PERCENT),
         },
         sentence,
         detail: detail.join("; "),
@@ -123,6 +121,28 @@ fn most_hits_of_tasks(a: &Analysis) -> Option<&str> {
         }
     }
     hits.into_iter().max_by_key(|(_, begun)| *begun).map(|(path, _)| path)
+}
+
+/// Stalled in reclaim of cgroups, summed over tasks, as percent of the elapsed time.
+fn percent_stalled(a: &Analysis) -> f64 {
+    let stalled = a.reclaim.context(Context::Memcg).durations();
+    elapsed(a).and_then(|span| share(stalled.sum as f64, span as f64)).unwrap_or(0.0)
+}
+
+/// True if reclaim of cgroups, of which `hit` is at its limit, evicts what passes through, and costs no more than it may.
+pub(super) fn is_harmless_stream(a: &Analysis, hit: Option<Cgroup>) -> bool {
+    streams(a, hit) && percent_stalled(a) < STREAM_PERCENT
+}
+
+/// True if what reclaim of cgroups evicts was used once, by what came back and by what it scanned for it.
+fn streams(a: &Analysis, hit: Option<Cgroup>) -> bool {
+    let inactive = &a.reclaim.context(Context::Memcg).inactive;
+    let (scanned, freed) = (inactive.scanned.all, inactive.reclaimed.all);
+    let easily = share(freed as f64, scanned as f64).is_none_or(|efficiency| efficiency >= MIN_STREAM_EFFICIENCY);
+    match Refaults::of(a).map(|refaults| refaults.cause()) {
+        Some(cause) => cause == Cause::Streaming && easily,
+        None => passes_through(a, scanned, freed, hit),
+    }
 }
 
 /// True if what reclaim evicts was used once: it frees all it scans, and nothing of it comes back, or too little for a
