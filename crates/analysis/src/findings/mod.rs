@@ -24,6 +24,7 @@ mod numa_failures;
 mod numa_fallback;
 mod numa_locality;
 pub(crate) mod oom;
+mod part;
 mod proactive_compaction;
 mod rank;
 mod read_back;
