@@ -31,7 +31,8 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         Scope::Cgroup(Some(cgroup)) => {
             let fix = cgroup.limit().map(|limit| {
                 let more = limit / 2 * 3;
-                format!("a limit above its peak, or less memory in it; to try one: {}", cgroup.try_limit(more))
+                // How much it would have used is not known: it was stopped.
+                format!("less memory in it, or a larger limit; to try half as much again: {}", cgroup.try_limit(more))
             });
             (format!("{} ran out of memory: the OOM killer killed {victims}", cgroup.words()), fix, Some(cgroup.key))
         }
@@ -92,7 +93,7 @@ fn scope(a: &Analysis) -> Scope<'_> {
     }
 }
 
-/// `python3-17, 58 MiB, at 4.4 s` or `3 processes, first python3-17, ...`.
+/// `python3-17, 58 MiB anonymous, at 4.4 s` or `3 processes, first python3-17, ...`.
 fn victims(a: &Analysis, killed: u64) -> String {
     let processes = match killed {
         1 => "1 process".into(),
@@ -101,8 +102,10 @@ fn victims(a: &Analysis, killed: u64) -> String {
     let Some(victim) = a.oom.victims.first() else { return processes };
     let name = victim.comm.clone().or_else(|| a.tasks.get(victim.pid).map(|task| task.name()));
     let mut words = format!("{}-{}", name.as_deref().unwrap_or("<...>"), victim.pid);
-    if let Some(kib) = victim.rss.or(victim.anon_rss) {
-        words += &format!(", {} resident", size(kib.saturating_mul(1024)));
+    // Pages of files that it maps may be charged to others: with them it can have more than its cgroup.
+    let anonymous = victim.anon_rss.map(|kib| (kib, "anonymous"));
+    if let Some((kib, what)) = anonymous.or(victim.rss.map(|kib| (kib, "resident"))) {
+        words += &format!(", {} {what}", size(kib.saturating_mul(1024)));
     }
     if let Some(since) = begin(a).and_then(|first| victim.at.checked_sub(first)) {
         words += &format!(", at {}", time(since as f64));
@@ -132,7 +135,7 @@ mod tests {
         let mut r = Recording::default();
         r.by(1, b"task", Kind::MmVmscanWriteFolio, 0, &[]);
         r.event(Kind::MarkVictim, 4_000_000_000, &[("pid", 1), ("anon_rss", 4096), ("file_rss", 1024)]);
-        assert_eq!(check(&r.analysis).unwrap().sentence, "the OOM killer killed task-1, 5 MiB resident, at 4.0 s");
+        assert_eq!(check(&r.analysis).unwrap().sentence, "the OOM killer killed task-1, 4 MiB anonymous, at 4.0 s");
         let mut r = Recording::default();
         r.vmstat(&[("oom_kill", 3, 5)]);
         assert_eq!(check(&r.analysis).unwrap().sentence, "the OOM killer killed 2 processes");
@@ -172,7 +175,7 @@ mod tests {
         r.event(Kind::MarkVictim, 4_400_000_000, &[("pid", 7), ("anon_rss", 152_000)]);
         let f = check(&r.analysis).unwrap();
         let expected =
-            "cgroup /a/b (limit 150 MiB) ran out of memory: the OOM killer killed <...>-7, 148 MiB resident, at 4.4 s";
+            "cgroup /a/b (limit 150 MiB) ran out of memory: the OOM killer killed <...>-7, 148 MiB anonymous, at 4.4 s";
         assert_eq!(f.sentence, expected);
         assert_eq!(f.detail, "the system had 7.6 GiB free at the end");
         assert!(f.fix.is_some_and(|fix| fix.ends_with("--set cgroup./a/b.memory.max=\"225 MiB\"")));
