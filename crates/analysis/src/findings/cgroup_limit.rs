@@ -70,7 +70,8 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         sentence += &format!(", {} refaults", count(refaults));
     }
     let mut detail = Vec::new();
-    let cause = Refaults::of(a).map(|refaults| refaults.cause());
+    let refaults = Refaults::of(a);
+    let cause = refaults.as_ref().map(|refaults| refaults.cause());
     let streams = streams(a, hit);
     match cause {
         Some(Cause::TooLarge) => detail.push("its working set is larger than its limit".to_string()),
@@ -84,10 +85,14 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         let free = free.map_or(String::new(), |n| format!(" and had {} free pages at the end", count(n)));
         detail.push(format!("the system as a whole did no direct reclaim{free}"));
     }
-    // Twice the limit shows whether it matters at all.
-    let fix = hit
-        .filter(|_| !streams)
-        .and_then(|hit| Some(format!("to try a larger limit: {}", hit.try_limit(hit.limit()?.saturating_mul(2)))));
+    // Where no other finding says how large it must be, twice the limit shows whether it matters at all.
+    let too_large = refaults.filter(|_| super::refault::check(a).is_some());
+    let limit = |hit: Cgroup| {
+        let of_hit = too_large.as_ref().filter(|refaults| refaults.cgroup.is_some_and(|cgroup| cgroup.key == hit.key));
+        of_hit.and_then(Refaults::limit).or(Some(hit.limit()?.saturating_mul(2)))
+    };
+    let fix = hit.filter(|_| !streams);
+    let fix = fix.and_then(|hit| Some(format!("to try a larger limit: {}", hit.try_limit(limit(hit)?))));
     let next = match of_tasks {
         _ if hit.is_some() => None,
         Some(path) if a.counters.has_change("cgroup", path) => None,
@@ -170,6 +175,7 @@ fn waited_beside(a: &Analysis, hit: Option<Cgroup>) -> bool {
 mod tests {
     use super::*;
     use crate::findings::fixture::Recording;
+    use mmtwin_event::{CounterRow, Sink};
 
     fn reclaims(n: u64) -> Recording {
         reclaims_of(n, 32)
@@ -213,6 +219,32 @@ mod tests {
         r.counters("cgroup", "/db", &[("memory.events.max", 0, 4)]);
         r.counters("cgroup", "/web", &[("memory.events.max", 1, 201)]);
         assert!(check(&r.analysis).unwrap().sentence.starts_with("cgroup /web hit its limit: 200 reclaims: "));
+    }
+
+    #[test]
+    fn a_limit_that_holds_what_is_in_use_is_proposed_where_that_is_known() {
+        // 38,400 pages in a loop; 25,600 fit.
+        let mut r = reclaims(200);
+        let names = ["workingset_refault_file", "pgsteal_file"].map(String::from);
+        for second in 0..=10 {
+            let values = [(20_000u64 * second).saturating_sub(12_800), 20_000 * second].map(Some);
+            let row =
+                CounterRow { source: "vmstat", key: "", at: second * 1_000_000_000, names: &names, values: &values };
+            r.analysis.counters(&row);
+        }
+        let limit = ("memory.max", 100 << 20, 100 << 20);
+        r.counters("cgroup", "/a", &[limit, ("memory.events.max", 0, 200)]);
+        let fix = |r: &Recording| check(&r.analysis).and_then(|f| f.fix).unwrap();
+        assert!(fix(&r).ends_with("memory.max=\"200 MiB\""), "{}", fix(&r));
+        r.counters(
+            "cgroup",
+            "/a",
+            &[limit, ("memory.events.max", 0, 200), ("memory.stat.workingset_refault_file", 0, 187_200)],
+        );
+        assert_eq!(
+            Some(fix(&r).replace("to try a larger limit", "a limit that holds it; to try one")),
+            crate::findings::refault::check(&r.analysis).and_then(|f| f.fix)
+        );
     }
 
     #[test]

@@ -235,6 +235,11 @@ impl<'a> Refaults<'a> {
         Some(self.capacity?.saturating_add(self.distance?))
     }
 
+    /// Bytes of a limit that would hold it: an eighth more, as the limit holds more than what comes back.
+    pub fn limit(&self) -> Option<u64> {
+        Some(self.working_set()?.saturating_mul(4096) / 8 * 9)
+    }
+
     /// Whose pages: `pages of cgroup /web (limit 64 MiB)` or `evicted pages`.
     pub fn whose(&self) -> String {
         self.cgroup.map_or("evicted pages".into(), |cgroup| format!("evicted pages of {}", cgroup.words()))
