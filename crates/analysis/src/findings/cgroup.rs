@@ -54,6 +54,13 @@ impl<'a> Cgroup<'a> {
         self.last(["memory.peak", "memory.max_usage_in_bytes"])
     }
 
+    /// The same if it was reached in this recording.
+    pub fn new_peak(&self) -> Option<u64> {
+        let names = ["memory.peak", "memory.max_usage_in_bytes"];
+        let grew = names.iter().find_map(|name| self.counters.change("cgroup", self.key, name));
+        self.peak().filter(|_| grew.is_some_and(|bytes| bytes > 0))
+    }
+
     /// Bytes that only swap could take: anonymous and shared memory.
     pub fn anon(&self) -> Option<u64> {
         let last = |name: &str| self.counters.last("cgroup", self.key, name);
