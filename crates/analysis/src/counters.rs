@@ -181,8 +181,8 @@ impl Counters {
         self.sampled(source, key).is_some_and(|s| s.rows > 1)
     }
 
-    /// A counter over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and the last row. Those of
-    /// `vmstat`, `numastat` and `numa_maps`, totals of `psi`, and usage, limit, hits of it, memory pressure, reclaimed pages and
+    /// A counter over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and the last row. Totals of
+    /// pressure grow no faster than the time. Those of `vmstat`, `numastat` and `numa_maps`, totals of `psi`, and usage, limit, hits of it, memory pressure, reclaimed pages and
     /// refaults of `cgroup`; of others nothing.
     pub fn series(&self, source: &str, key: &str, name: &str) -> Vec<(u64, Option<u64>)> {
         let Some(s) = self.sampled(source, key) else { return Vec::new() };
@@ -193,7 +193,8 @@ impl Counters {
         if points.last().is_some_and(|(at, _)| *at < s.last_at) {
             points.push((s.last_at, self.last(source, key, name)));
         }
-        points
+        let is_time = is_watched(source, name) && name.ends_with("_total");
+        if is_time && self.seconds(source, key).is_some() { in_time(points) } else { points }
     }
 
     fn ends(&self, source: &str, key: &str, name: &str) -> Option<(u64, u64)> {
@@ -201,6 +202,20 @@ impl Counters {
         let i = s.position(name)?;
         Some((s.first[i]?, s.last[i]?))
     }
+}
+
+/// Microseconds of a time over time. One that grew by more than passed was read later than its row says, as the reader
+/// waited too: what is too much happened behind the row.
+fn in_time(mut points: Vec<(u64, Option<u64>)>) -> Vec<(u64, Option<u64>)> {
+    let mut last: Option<(u64, u64)> = None;
+    for (at, total) in &mut points {
+        let Some(total) = total else { continue };
+        if let Some((before, known)) = last {
+            *total = (*total).min(known.saturating_add(at.saturating_sub(before).div_ceil(1_000)));
+        }
+        last = Some((*at, *total));
+    }
+    points
 }
 
 impl Sampled {
@@ -329,6 +344,25 @@ mod tests {
         row(&mut c, "vmstat", "", 1, &[("pgfault", Some(14))]);
         assert_eq!((c.vmstat("pgfault"), c.seconds("vmstat", "")), (Some(4), None));
         assert!(c.has_change("vmstat", "") && !c.has_change("vmstat", "0"));
+    }
+
+    #[test]
+    fn pressure_takes_no_more_time_than_passed() {
+        let mut c = Counters::default();
+        // The second row was read one and a half seconds late.
+        let totals = [(0, 5), (1_000_000_000, 2_500_005), (3_000_000_000, 2_500_005), (3_500_000_000, 2_600_005)];
+        for (at, total) in totals {
+            row(&mut c, "psi", "", at, &[("memory_some_total", Some(total)), ("memory_some_avg10", Some(total))]);
+            row(&mut c, "vmstat", "", at, &[("pgfault", Some(total))]);
+        }
+        let values = |source, name| c.series(source, "", name).iter().filter_map(|p| p.1).collect::<Vec<_>>();
+        assert_eq!(values("psi", "memory_some_total"), [5, 1_000_005, 2_500_005, 2_600_005]);
+        assert_eq!(values("vmstat", "pgfault"), totals.map(|(_, n)| n));
+        let mut saved = Counters::default();
+        for (at, total) in [(0, 5), (1, 500)] {
+            row(&mut saved, "psi", "", at, &[("io_some_total", Some(total))]);
+        }
+        assert_eq!(saved.series("psi", "", "io_some_total"), [(0, Some(5)), (1, Some(500))], "no time is known");
     }
 
     #[test]

@@ -137,6 +137,8 @@ pub struct Source {
     pub enabled: Option<Vec<String>>,
     /// The multi-generational LRU was on.
     pub lru_gen: bool,
+    /// `vm.dirty_bytes`, which stands for `vm.dirty_ratio` where it is set; `None`: it is not, or that is not known.
+    pub dirty_bytes: Option<u64>,
     /// Address to symbol, sorted by address: (address, name).
     pub kallsyms: std::sync::Arc<Vec<(u64, String)>>,
     /// What records of the kernel's stack look like; `None`: it can have none.

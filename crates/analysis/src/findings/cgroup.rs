@@ -54,6 +54,13 @@ impl<'a> Cgroup<'a> {
         self.last(["memory.peak", "memory.max_usage_in_bytes"])
     }
 
+    /// The same if it was reached in this recording.
+    pub fn new_peak(&self) -> Option<u64> {
+        let names = ["memory.peak", "memory.max_usage_in_bytes"];
+        let grew = names.iter().find_map(|name| self.counters.change("cgroup", self.key, name));
+        self.peak().filter(|_| grew.is_some_and(|bytes| bytes > 0))
+    }
+
     /// Bytes that only swap could take: anonymous and shared memory.
     pub fn anon(&self) -> Option<u64> {
         let last = |name: &str| self.counters.last("cgroup", self.key, name);
@@ -89,7 +96,8 @@ impl<'a> Cgroup<'a> {
     /// Share of the time in which some task of it waited for memory, 1 = all the time; `None`: not recorded.
     pub fn pressure(&self, tasks: &str) -> Option<f64> {
         let waited = self.counters.delta("cgroup", self.key, &format!("memory.pressure.{tasks}_total"))?;
-        Some(waited as f64 / 1e6 / self.counters.seconds("cgroup", self.key)?)
+        // The last sample may have been read later than its time says.
+        Some((waited as f64 / 1e6 / self.counters.seconds("cgroup", self.key)?).min(1.0))
     }
 
     /// Pages scanned and reclaimed for it; version 1 does not count them.

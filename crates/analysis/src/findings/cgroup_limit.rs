@@ -35,6 +35,9 @@ const FEW_REFAULTS: f64 = 10.0;
 /// The same where nobody waited for what came back: from here on every second page was evicted too early.
 const SOME_REFAULTS: f64 = 50.0;
 
+/// What is said where nothing needs to be done.
+pub(super) const STREAMS: &str = "it streams: a larger limit would not keep these pages";
+
 pub fn check(a: &Analysis) -> Option<Finding> {
     let cgroup = a.reclaim.context(Context::Memcg);
     // The end events count slab pages too; the batches may not have been recorded.
@@ -43,7 +46,6 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         return None;
     }
     let stalled = cgroup.durations();
-    let part = elapsed(a).and_then(|span| share(stalled.sum as f64, span as f64)).unwrap_or(0.0);
     let (scanned, freed) = (cgroup.inactive.scanned.all, cgroup.inactive.reclaimed.all);
     let reclaims = count(cgroup.begins);
     let hit = at_its_limit(a);
@@ -68,15 +70,12 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         sentence += &format!(", {} refaults", count(refaults));
     }
     let mut detail = Vec::new();
-    let cause = Refaults::of(a).map(|refaults| refaults.cause());
-    let easily = share(freed as f64, scanned as f64).is_none_or(|efficiency| efficiency >= MIN_STREAM_EFFICIENCY);
-    let streams = match cause {
-        Some(cause) => cause == Cause::Streaming && easily,
-        None => passes_through(a, scanned, freed, hit),
-    };
+    let refaults = Refaults::of(a);
+    let cause = refaults.as_ref().map(|refaults| refaults.cause());
+    let streams = streams(a, hit);
     match cause {
         Some(Cause::TooLarge) => detail.push("its working set is larger than its limit".to_string()),
-        _ if streams => detail.push("it streams: a larger limit would not keep these pages".to_string()),
+        _ if streams => detail.push(STREAMS.to_string()),
         _ => {}
     }
     let free = a.counters.last("vmstat", "", "nr_free_pages");
@@ -86,10 +85,14 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         let free = free.map_or(String::new(), |n| format!(" and had {} free pages at the end", count(n)));
         detail.push(format!("the system as a whole did no direct reclaim{free}"));
     }
-    // Twice the limit shows whether it matters at all.
-    let fix = hit
-        .filter(|_| !streams)
-        .and_then(|hit| Some(format!("to try a larger limit: {}", hit.try_limit(hit.limit()?.saturating_mul(2)))));
+    // Where no other finding says how large it must be, twice the limit shows whether it matters at all.
+    let too_large = refaults.filter(|_| super::refault::check(a).is_some());
+    let limit = |hit: Cgroup| {
+        let of_hit = too_large.as_ref().filter(|refaults| refaults.cgroup.is_some_and(|cgroup| cgroup.key == hit.key));
+        of_hit.and_then(Refaults::limit).or(Some(hit.limit()?.saturating_mul(2)))
+    };
+    let fix = hit.filter(|_| !streams);
+    let fix = fix.and_then(|hit| Some(format!("to try a larger limit: {}", hit.try_limit(limit(hit)?))));
     let next = match of_tasks {
         _ if hit.is_some() => None,
         Some(path) if a.counters.has_change("cgroup", path) => None,
@@ -98,9 +101,9 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     };
     Some(Finding {
         key: "cgroup_limit",
-        severity: match streams && part < STREAM_PERCENT {
+        severity: match is_harmless_stream(a, hit) {
             true => HARMLESS / 2,
-            false => grade(50, 85, part, 0.0, EXTREME_PERCENT),
+            false => grade(50, 85, percent_stalled(a), 0.0, EXTREME_PERCENT),
         },
         sentence,
         detail: detail.join("; "),
@@ -123,6 +126,28 @@ fn most_hits_of_tasks(a: &Analysis) -> Option<&str> {
         }
     }
     hits.into_iter().max_by_key(|(_, begun)| *begun).map(|(path, _)| path)
+}
+
+/// Stalled in reclaim of cgroups, summed over tasks, as percent of the elapsed time.
+fn percent_stalled(a: &Analysis) -> f64 {
+    let stalled = a.reclaim.context(Context::Memcg).durations();
+    elapsed(a).and_then(|span| share(stalled.sum as f64, span as f64)).unwrap_or(0.0)
+}
+
+/// True if reclaim of cgroups, of which `hit` is at its limit, evicts what passes through, and costs no more than it may.
+pub(super) fn is_harmless_stream(a: &Analysis, hit: Option<Cgroup>) -> bool {
+    streams(a, hit) && percent_stalled(a) < STREAM_PERCENT
+}
+
+/// True if what reclaim of cgroups evicts was used once, by what came back and by what it scanned for it.
+fn streams(a: &Analysis, hit: Option<Cgroup>) -> bool {
+    let inactive = &a.reclaim.context(Context::Memcg).inactive;
+    let (scanned, freed) = (inactive.scanned.all, inactive.reclaimed.all);
+    let easily = share(freed as f64, scanned as f64).is_none_or(|efficiency| efficiency >= MIN_STREAM_EFFICIENCY);
+    match Refaults::of(a).map(|refaults| refaults.cause()) {
+        Some(cause) => cause == Cause::Streaming && easily,
+        None => passes_through(a, scanned, freed, hit),
+    }
 }
 
 /// True if what reclaim evicts was used once: it frees all it scans, and nothing of it comes back, or too little for a
@@ -150,6 +175,7 @@ fn waited_beside(a: &Analysis, hit: Option<Cgroup>) -> bool {
 mod tests {
     use super::*;
     use crate::findings::fixture::Recording;
+    use mmtwin_event::{CounterRow, Sink};
 
     fn reclaims(n: u64) -> Recording {
         reclaims_of(n, 32)
@@ -193,6 +219,32 @@ mod tests {
         r.counters("cgroup", "/db", &[("memory.events.max", 0, 4)]);
         r.counters("cgroup", "/web", &[("memory.events.max", 1, 201)]);
         assert!(check(&r.analysis).unwrap().sentence.starts_with("cgroup /web hit its limit: 200 reclaims: "));
+    }
+
+    #[test]
+    fn a_limit_that_holds_what_is_in_use_is_proposed_where_that_is_known() {
+        // 38,400 pages in a loop; 25,600 fit.
+        let mut r = reclaims(200);
+        let names = ["workingset_refault_file", "pgsteal_file"].map(String::from);
+        for second in 0..=10 {
+            let values = [(20_000u64 * second).saturating_sub(12_800), 20_000 * second].map(Some);
+            let row =
+                CounterRow { source: "vmstat", key: "", at: second * 1_000_000_000, names: &names, values: &values };
+            r.analysis.counters(&row);
+        }
+        let limit = ("memory.max", 100 << 20, 100 << 20);
+        r.counters("cgroup", "/a", &[limit, ("memory.events.max", 0, 200)]);
+        let fix = |r: &Recording| check(&r.analysis).and_then(|f| f.fix).unwrap();
+        assert!(fix(&r).ends_with("memory.max=\"200 MiB\""), "{}", fix(&r));
+        r.counters(
+            "cgroup",
+            "/a",
+            &[limit, ("memory.events.max", 0, 200), ("memory.stat.workingset_refault_file", 0, 187_200)],
+        );
+        assert_eq!(
+            Some(fix(&r).replace("to try a larger limit", "a limit that holds it; to try one")),
+            crate::findings::refault::check(&r.analysis).and_then(|f| f.fix)
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::cgroup::Cgroup;
 use super::words::{count, percent, size};
-use super::{Cost, Finding, Pressure, cgroup_limit, grade};
+use super::{Cost, Finding, HARMLESS, Pressure, cgroup_limit, grade};
 use crate::Analysis;
 use crate::tasks::Context;
 use mmtwin_event::Kind;
@@ -41,18 +41,24 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         sentence += &format!("; {} ({}) is anonymous or shared memory", size(bytes), percent(part));
     }
     let tight = anon.map_or(0.0, |(_, part)| part);
-    let detail = if tight >= TIGHT_PERCENT { "an OOM kill is near unless it can swap".into() } else { String::new() };
-    // In a part of a recording there may be too few reclaims for a finding of their own.
+    // In a part of a recording, or a short one, there may be too few reclaims for a finding of their own.
     let timed = a.recorded.has(Kind::MmVmscanMemcgReclaimBegin);
+    let streams = timed && tight < TIGHT_PERCENT && cgroup_limit::is_harmless_stream(a, Some(cgroup));
+    let detail = match tight >= TIGHT_PERCENT {
+        true => "an OOM kill is near unless it can swap",
+        false if streams => cgroup_limit::STREAMS,
+        false => "",
+    };
+    let larger = || format!("to try a larger limit: {}", cgroup.try_limit(limit.saturating_mul(2)));
     Some(Finding {
         key: "cgroup_near_limit",
-        severity: grade(30, 60, tight, 0.0, 100.0),
+        severity: if streams { HARMLESS / 2 } else { grade(30, 60, tight, 0.0, 100.0) },
         sentence,
-        detail,
+        detail: detail.into(),
         table: "cgroups",
         cost: timed.then(|| Cost::of_reclaimers(a, |_, process| process.waited(Context::Memcg))),
         pressure: Pressure::of(a, Some(cgroup.key)),
-        fix: Some(format!("to try a larger limit: {}", cgroup.try_limit(limit.saturating_mul(2)))),
+        fix: (!streams).then(larger),
         next: (!timed).then(|| format!("mmtwin record -e 'vmscan:*' --cgroup {} -- COMMAND", cgroup.key)),
     })
 }
@@ -78,6 +84,35 @@ mod tests {
         }
         let found = check(&r.analysis).unwrap();
         assert_eq!((found.cost.unwrap().waited, found.next), (400_000_000, None));
+    }
+
+    #[test]
+    fn a_stream_of_which_reclaim_was_recorded_is_harmless() {
+        // Hardly anything comes back, more than half of it does, or most that is scanned is kept.
+        for (refaults, freed, harmless) in [(20, 32, true), (900, 32, false), (20, 3, false)] {
+            let mut r = Recording::default();
+            let limit = 100 << 20;
+            r.counters(
+                "cgroup",
+                "/web",
+                &[("memory.max", limit, limit), ("memory.current", 0, limit), ("memory.failcnt", 0, 4_152)],
+            );
+            r.vmstat(&[("workingset_refault_file", 0, refaults), ("pgsteal_file", 0, 1_600)]);
+            for i in 0..50 {
+                let at = i * 200_000_000;
+                r.event(Kind::MmVmscanMemcgReclaimBegin, at, &[("order", 0)]);
+                let fields = [("nr_scanned", 32), ("nr_reclaimed", freed), ("flags", 10)];
+                r.event(Kind::MmVmscanLruShrinkInactive, at + 10, &fields);
+                r.event(Kind::MmVmscanMemcgReclaimEnd, at + 1_200_000, &[("nr_reclaimed", freed)]);
+            }
+            let found = crate::findings::all(&r.analysis);
+            let found = found.iter().find(|f| f.key == "cgroup_near_limit").unwrap();
+            assert_eq!(
+                (found.is_harmless(), found.fix.is_none()),
+                (harmless, harmless),
+                "{refaults} {freed}: {found:?}"
+            );
+        }
     }
 
     fn cgroup(usage: u64, hits: u64) -> Option<Finding> {

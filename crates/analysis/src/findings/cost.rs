@@ -89,11 +89,8 @@ impl Cost {
 
     /// Waits by name; those of one name are one.
     pub fn by_names(a: &Analysis, waits: impl IntoIterator<Item = (String, u64)>) -> Cost {
-        let with_cgroup = |(name, waited): (String, u64)| {
-            let cgroup = a.tasks.cgroup_of_name(&name).map(str::to_string);
-            ((name, cgroup), waited)
-        };
-        Cost::by_tasks(a, waits.into_iter().filter(|(_, waited)| *waited > 0).map(with_cgroup))
+        let waits = waits.into_iter().filter(|(_, waited)| *waited > 0);
+        Cost::by_tasks(a, waits.map(|(name, waited)| ((name, None), waited)))
     }
 
     /// Waits of those who reclaimed, as `waited` tells for each. Nobody waits for the daemons of the kernel.
@@ -112,8 +109,10 @@ impl Cost {
     /// Waits by name and cgroup.
     pub(super) fn by_tasks(a: &Analysis, waits: impl IntoIterator<Item = ((String, Option<String>), u64)>) -> Cost {
         let mut by: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
-        for (who, waited) in waits {
-            let sum = by.entry(who).or_default();
+        for ((name, cgroup), waited) in waits {
+            // Where some of a name lived too short for their cgroup to be seen, they are in that of the others.
+            let cgroup = cgroup.or_else(|| a.tasks.cgroup_of_name(&name).map(str::to_string));
+            let sum = by.entry((name, cgroup)).or_default();
             *sum = sum.saturating_add(waited);
         }
         let waited = by.values().fold(0, |sum: u64, w| sum.saturating_add(*w));
@@ -284,7 +283,9 @@ impl Pressure {
 
 /// A total of microseconds as a share of the time between its first and last sample.
 fn stalled(counters: &Counters, source: &str, key: &str, name: &str) -> Option<f64> {
-    Some(counters.delta(source, key, name)? as f64 / 1e6 / counters.seconds(source, key)?)
+    let share = counters.delta(source, key, name)? as f64 / 1e6 / counters.seconds(source, key)?;
+    // The last sample may have been read later than its time says.
+    Some(share.min(1.0))
 }
 
 /// Nanoseconds that a recording covers: its events, or its counters where they go on for longer.
@@ -328,6 +329,22 @@ mod tests {
     }
 
     #[test]
+    fn tasks_of_a_name_are_named_once_unless_they_are_in_several_cgroups() {
+        let mut r = Recording::default();
+        (7..10).for_each(|pid| r.analysis.tasks.announce(pid, pid, b"xxhsum"));
+        r.analysis.tasks.announce_cgroup(7, "/a");
+        let who = |r: &Recording| {
+            let tasks = [7, 8, 9].map(|pid| r.analysis.tasks.get(pid).unwrap());
+            let cgroup = |task| r.analysis.tasks.cgroup(task).map(str::to_string);
+            let waits = tasks.into_iter().zip(1..).map(|(task, waited)| ((task.name(), cgroup(task)), waited));
+            Cost::by_tasks(&r.analysis, waits).who()
+        };
+        assert_eq!(who(&r), "xxhsum in cgroup /a");
+        r.analysis.tasks.announce_cgroup(8, "/b");
+        assert_eq!(who(&r), "xxhsum, xxhsum (/b) and xxhsum (/a)");
+    }
+
+    #[test]
     fn a_wait_without_a_known_time_has_no_share() {
         let cost = Cost::of(&Analysis::default(), 5_000);
         assert_eq!((cost.share(), cost.words().as_str()), (None, "waited 5.0 us"));
@@ -343,6 +360,13 @@ mod tests {
         assert_eq!(words(None).as_deref(), Some("PSI of the system: memory some 5.0 %, io some 30 %"));
         assert_eq!(words(Some("/web")).as_deref(), Some("PSI of /web: memory some 40 %"));
         assert_eq!(words(Some("/db")), words(None));
+    }
+
+    #[test]
+    fn a_late_sample_gives_no_more_than_all_of_the_time() {
+        let mut r = Recording::default();
+        r.counters("psi", "", &[("memory_some_total", 0, 12_000_000)]);
+        assert_eq!(Pressure::of(&r.analysis, None).and_then(|pressure| pressure.memory_some), Some(1.0));
     }
 
     #[test]

@@ -27,8 +27,15 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let detail = a.counters.vmstat("nr_throttled_written").filter(|n| *n > 0);
     let detail = detail.map_or(String::new(), |n| format!("{} pages written while reclaim waited", count(n)));
     let severity = grade(30, 70, cost.share().unwrap_or(0.0) * 100.0, 0.0, EXTREME_PERCENT);
-    let fix = "writers are as fast as the disk; a larger vm.dirty_ratio holds bursts only; to try: mmtwin run --on twin \
-               SCENARIO --set kernel.sysctl.vm.dirty_ratio=40";
+    // Writing the one sets the other to 0.
+    let (knob, larger) = match a.source.dirty_bytes {
+        Some(bytes) => ("vm.dirty_bytes", bytes.saturating_mul(2)),
+        None => ("vm.dirty_ratio", 40),
+    };
+    let fix = format!(
+        "writers are as fast as the disk; a larger {knob} holds bursts only; to try: mmtwin run --on twin SCENARIO --set \
+         kernel.sysctl.{knob}={larger}"
+    );
     Some(Finding {
         key: "dirty_throttling",
         severity,
@@ -36,7 +43,7 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         detail,
         table: "throttle",
         cost: Some(cost),
-        fix: Some(fix.into()),
+        fix: Some(fix),
         ..Finding::default()
     })
 }
@@ -60,6 +67,19 @@ mod tests {
         let f = pauses(101, 20).unwrap();
         assert_eq!(f.sentence, "writers were paused 101 times, total 2.0 s, longest 20 ms (balance_dirty_pages)");
         assert_eq!(f.cost.unwrap().words(), "waited 2.0 s of 10 s (20 %): dd");
+    }
+
+    #[test]
+    fn the_limit_that_counts_is_named() {
+        for (dirty_bytes, knob) in [(None, "vm.dirty_ratio=40"), (Some(8 << 20), "vm.dirty_bytes=16777216")] {
+            let mut r = Recording::default();
+            r.analysis.source.dirty_bytes = dirty_bytes;
+            for i in 0..20 {
+                r.by(5, b"dd", Kind::BalanceDirtyPages, i * 100_000_000, &[("pause", 20)]);
+            }
+            let fix = check(&r.analysis).and_then(|f| f.fix).unwrap();
+            assert!(fix.ends_with(&format!("kernel.sysctl.{knob}")), "{fix}");
+        }
     }
 
     #[test]

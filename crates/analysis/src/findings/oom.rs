@@ -7,6 +7,7 @@ use crate::Analysis;
 use crate::counters::Counters;
 use crate::tasks::Context;
 use mmtwin_event::Kind;
+use std::collections::BTreeSet;
 
 /// No other finding is worse than a killed process.
 const SEVERITY: u8 = 97;
@@ -22,18 +23,16 @@ enum Scope<'a> {
 }
 
 pub fn check(a: &Analysis) -> Option<Finding> {
-    let in_cgroups = Cgroup::all(a).filter_map(|c| c.oom_kills()).max().filter(|n| *n > 0);
-    let killed = match (a.oom.killed, a.counters.vmstat("oom_kill")) {
-        (0, counted) => counted.filter(|n| *n > 0).or(in_cgroups)?,
-        (killed, _) => killed,
-    };
+    let in_cgroups = || Cgroup::all(a).filter_map(|c| c.oom_kills()).max();
+    let killed = killed(a).or_else(in_cgroups).filter(|n| *n > 0)?;
     let scope = scope(a);
     let victims = victims(a, killed);
     let (sentence, fix, of) = match scope {
         Scope::Cgroup(Some(cgroup)) => {
             let fix = cgroup.limit().map(|limit| {
                 let more = limit / 2 * 3;
-                format!("a limit above its peak, or less memory in it; to try one: {}", cgroup.try_limit(more))
+                // How much it would have used is not known: it was stopped.
+                format!("less memory in it, or a larger limit; to try half as much again: {}", cgroup.try_limit(more))
             });
             (format!("{} ran out of memory: the OOM killer killed {victims}", cgroup.words()), fix, Some(cgroup.key))
         }
@@ -62,6 +61,18 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     })
 }
 
+/// Processes that were killed, by events and counters of the system; `None`: neither tells of one. The kernel marks a
+/// victim again for each thread of it that finds no memory while it dies, and counts it once. The groups of such threads
+/// are not always recorded, so the counter says how many there are at most; without a kill it did not cover the time.
+pub(crate) fn killed(a: &Analysis) -> Option<u64> {
+    let group = |pid: i32| a.tasks.get(pid).map(|task| task.tgid).filter(|tgid| *tgid != 0).unwrap_or(pid);
+    let groups: BTreeSet<i32> = a.oom.victims.iter().map(|victim| group(victim.pid)).collect();
+    let marked_again = a.oom.victims.len() - groups.len();
+    let processes = Some(a.oom.killed.saturating_sub(marked_again as u64)).filter(|n| *n > 0);
+    let counted = a.counters.vmstat("oom_kill").filter(|n| *n > 0);
+    processes.into_iter().chain(counted).min()
+}
+
 /// The deepest cgroup that counted kills, as a parent counts those of its children. Without one: only reclaim for the
 /// whole system checks its zones before it gives up, and an OOM of the system comes after direct reclaim.
 fn scope(a: &Analysis) -> Scope<'_> {
@@ -82,7 +93,7 @@ fn scope(a: &Analysis) -> Scope<'_> {
     }
 }
 
-/// `python3-17, 58 MiB, at 4.4 s` or `3 processes, first python3-17, ...`.
+/// `python3-17, 58 MiB anonymous, at 4.4 s` or `3 processes, first python3-17, ...`.
 fn victims(a: &Analysis, killed: u64) -> String {
     let processes = match killed {
         1 => "1 process".into(),
@@ -91,8 +102,10 @@ fn victims(a: &Analysis, killed: u64) -> String {
     let Some(victim) = a.oom.victims.first() else { return processes };
     let name = victim.comm.clone().or_else(|| a.tasks.get(victim.pid).map(|task| task.name()));
     let mut words = format!("{}-{}", name.as_deref().unwrap_or("<...>"), victim.pid);
-    if let Some(kib) = victim.rss.or(victim.anon_rss) {
-        words += &format!(", {} resident", size(kib.saturating_mul(1024)));
+    // Pages of files that it maps may be charged to others: with them it can have more than its cgroup.
+    let anonymous = victim.anon_rss.map(|kib| (kib, "anonymous"));
+    if let Some((kib, what)) = anonymous.or(victim.rss.map(|kib| (kib, "resident"))) {
+        words += &format!(", {} {what}", size(kib.saturating_mul(1024)));
     }
     if let Some(since) = begin(a).and_then(|first| victim.at.checked_sub(first)) {
         words += &format!(", at {}", time(since as f64));
@@ -122,10 +135,32 @@ mod tests {
         let mut r = Recording::default();
         r.by(1, b"task", Kind::MmVmscanWriteFolio, 0, &[]);
         r.event(Kind::MarkVictim, 4_000_000_000, &[("pid", 1), ("anon_rss", 4096), ("file_rss", 1024)]);
-        assert_eq!(check(&r.analysis).unwrap().sentence, "the OOM killer killed task-1, 5 MiB resident, at 4.0 s");
+        assert_eq!(check(&r.analysis).unwrap().sentence, "the OOM killer killed task-1, 4 MiB anonymous, at 4.0 s");
         let mut r = Recording::default();
         r.vmstat(&[("oom_kill", 3, 5)]);
         assert_eq!(check(&r.analysis).unwrap().sentence, "the OOM killer killed 2 processes");
+    }
+
+    #[test]
+    fn threads_of_a_victim_are_no_victims() {
+        let marked = |pids: &[i64]| {
+            let mut r = Recording::default();
+            r.analysis.tasks.announce(8, 7, b"pool");
+            pids.iter().for_each(|pid| r.event(Kind::MarkVictim, *pid as u64, &[("pid", *pid)]));
+            r
+        };
+        let first = |r: &Recording| check(&r.analysis).unwrap().sentence;
+        assert_eq!(first(&marked(&[7, 8])), "the OOM killer killed <...>-7, at 0.0 ns", "of one group");
+        let mut unknown = marked(&[7, 9]);
+        assert!(
+            first(&unknown).starts_with("the OOM killer killed 2 processes, first <...>-7"),
+            "not known to be of one"
+        );
+        unknown.vmstat(&[("oom_kill", 3, 4)]);
+        assert_eq!(first(&unknown), "the OOM killer killed <...>-7, at 7.0 ns", "by the counter");
+        let mut late = marked(&[7]);
+        late.vmstat(&[("oom_kill", 3, 3)]);
+        assert_eq!(first(&late), "the OOM killer killed <...>-7, at 7.0 ns", "counted before the kill");
     }
 
     #[test]
@@ -140,7 +175,7 @@ mod tests {
         r.event(Kind::MarkVictim, 4_400_000_000, &[("pid", 7), ("anon_rss", 152_000)]);
         let f = check(&r.analysis).unwrap();
         let expected =
-            "cgroup /a/b (limit 150 MiB) ran out of memory: the OOM killer killed <...>-7, 148 MiB resident, at 4.4 s";
+            "cgroup /a/b (limit 150 MiB) ran out of memory: the OOM killer killed <...>-7, 148 MiB anonymous, at 4.4 s";
         assert_eq!(f.sentence, expected);
         assert_eq!(f.detail, "the system had 7.6 GiB free at the end");
         assert!(f.fix.is_some_and(|fix| fix.ends_with("--set cgroup./a/b.memory.max=\"225 MiB\"")));

@@ -30,13 +30,15 @@ const CAUSES: [(&str, &[&str]); 2] = [
     ("node_imbalance", &["direct_reclaim", "kswapd_lags", "kswapd_never_sleeps"]),
 ];
 
-/// Puts a cause before its effects, if it needs action itself.
+/// Puts a cause before its effects, if it needs action itself. What would help against an effect alone, as larger
+/// watermarks where memory is short, may make the cause worse, so it is not said.
 pub fn causes_first(findings: &mut [Finding]) {
     for (cause, effects) in CAUSES {
         let worst = findings.iter().filter(|f| effects.contains(&f.key)).map(|f| f.severity).max().unwrap_or(0);
         let found = findings.iter_mut().find(|f| f.key == cause && !f.is_harmless());
         if let Some(found) = found.filter(|found| found.severity > COSTS_NOTHING) {
             found.severity = found.severity.max(worst.saturating_add(1));
+            findings.iter_mut().filter(|f| effects.contains(&f.key)).for_each(|f| f.fix = None);
         }
     }
 }
@@ -93,13 +95,15 @@ mod tests {
 
     #[test]
     fn a_cause_stands_before_its_effects() {
-        let of = |key, severity| Finding { key, severity, ..Finding::default() };
+        let of = |key, severity| Finding { key, severity, fix: Some("a fix".into()), ..Finding::default() };
         let mut findings = [of("direct_reclaim", 88), of("swap_storm", 61), of("oom_kill", 95)];
         causes_first(&mut findings);
-        assert_eq!(findings.map(|f| f.severity), [88, 89, 95]);
+        assert_eq!(findings.each_ref().map(|f| f.severity), [88, 89, 95]);
+        assert_eq!(findings.map(|f| f.fix.is_some()), [false, true, true]);
         let mut slight = [of("direct_reclaim", 88), of("swap_storm", COSTS_NOTHING)];
         causes_first(&mut slight);
         assert_eq!(slight[1].severity, COSTS_NOTHING, "not the cause of so much");
+        assert!(slight[0].fix.is_some());
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! The second says nothing where the time of reclaim is not known: without its events, and of the system where
 //! kswapd scanned, whose own reclaim is in the pressure too.
 
+use super::part::Part;
 use super::{Cost, Measured, Pressure, elapsed};
 use crate::Analysis;
 use crate::delays::Delays;
@@ -129,10 +130,22 @@ fn is_within(a: &Analysis, task: &Task, cgroup: Option<&str>) -> bool {
 /// The part of the pressure on I/O that some pages have in all that was read. `None`: what was read is not recorded, or
 /// disks are not where they came from.
 fn reading(a: &Analysis, io_some: f64, pages: u64) -> Option<f64> {
-    // The kernel counts what is read in KiB.
-    let read = a.counters.vmstat("pgpgin").filter(|kib| *kib >= 4)? as f64 / 4.0;
-    let part = part_of_reads(a, pages)?;
-    let from_disks = part <= MORE_THAN_READ && io_some * elapsed(a)? as f64 >= read * MIN_PER_PAGE;
+    of_pages(io_some, a.counters.vmstat("pgpgin")?, pages, elapsed(a)?)
+}
+
+/// The same of the system in a part of the recording, of pages that some counters have, as a share of the time of the
+/// part.
+pub fn reading_in(a: &Analysis, part: Part, counters: &[&str]) -> Option<f64> {
+    let pages = counters.iter().filter_map(|name| part.grew(a, "vmstat", name)).reduce(u64::saturating_add)?;
+    let io_some = part.grew(a, "psi", "io_some_total")? as f64 * 1e3 / part.length() as f64;
+    of_pages(io_some, part.grew(a, "vmstat", "pgpgin")?, pages, part.length())
+}
+
+/// The part of the pressure on I/O in so many nanoseconds that some pages have in so many KiB that were read.
+fn of_pages(io_some: f64, read_kib: u64, pages: u64, elapsed: u64) -> Option<f64> {
+    let read = Some(read_kib).filter(|kib| *kib >= 4)? as f64 / 4.0;
+    let part = pages as f64 / read;
+    let from_disks = part <= MORE_THAN_READ && io_some * elapsed as f64 >= read * MIN_PER_PAGE;
     from_disks.then(|| io_some * part.min(1.0))
 }
 

@@ -25,11 +25,8 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     if let Some(set) = refaults.working_set() {
         sentence += &format!("; a working set of about {} does not fit", pages(set));
     }
-    let fix = refaults.cgroup.zip(refaults.working_set()).map(|(cgroup, set)| {
-        // An eighth more, as the limit holds more than what comes back.
-        let bytes = set.saturating_mul(4096) / 8 * 9;
-        format!("a limit that holds it; to try one: {}", cgroup.try_limit(bytes))
-    });
+    let fix = refaults.cgroup.zip(refaults.limit());
+    let fix = fix.map(|(cgroup, bytes)| format!("a limit that holds it; to try one: {}", cgroup.try_limit(bytes)));
     let next = refaults.distance.is_none().then(|| {
         let cgroup = refaults.cgroup.map_or(String::new(), |cgroup| format!(" --cgroup {}", cgroup.key));
         format!("mmtwin record -e 'vmscan:*' -e 'filemap:*'{cgroup} -- COMMAND tells how long pages were away")

@@ -8,7 +8,8 @@
 
 use super::Pressure;
 use super::cgroup::{Cgroup, at_its_limit, with_most_refaults};
-use super::read_back::ReadBack;
+use super::part::Part;
+use super::read_back::{ReadBack, reading_in};
 use super::scope::Scope;
 use super::words::{count, pages, percent, share, time};
 use crate::Analysis;
@@ -20,7 +21,8 @@ const ACTIVATED: &[&str] = &["workingset_activate_anon", "workingset_activate_fi
 const FREED: &[&str] = &["pgsteal_anon", "pgsteal_file"];
 /// The same over time; of a cgroup it has no kinds.
 const EVICTED: &[&str] = &["pgsteal_anon", "pgsteal_file", "pgsteal"];
-/// Fewer refaults than this (40 MiB) cost little whatever their share, unless somebody was seen to wait for them.
+/// Fewer refaults than this (40 MiB) cost little whatever their share, unless somebody was seen to wait for them, in the
+/// whole recording or in the part of it in which most of them happened.
 pub const MIN_REFAULTS: u64 = 10_000;
 const MIN_REFAULTS_WAITED: u64 = 1_000;
 /// Followed returns of pages that an average needs.
@@ -171,7 +173,13 @@ impl<'a> Refaults<'a> {
         };
         let ReadBack { waited, reading, .. } = found.read_back;
         let waited = waited >= Some(WAIT) || reading >= Some(WAIT);
-        Some(found).filter(|found| found.total >= MIN_REFAULTS || waited)
+        let waited_then = || {
+            let of_system = found.pressure.as_ref().is_some_and(|pressure| pressure.of.is_empty());
+            let part = Part::of(&refaulted).filter(|_| of_system && reading >= Some(NO_WAIT));
+            part.and_then(|part| reading_in(a, part, REFAULTS)) >= Some(WAIT)
+        };
+        let counts = found.total >= MIN_REFAULTS || waited || waited_then();
+        counts.then_some(found)
     }
 
     /// Why they came back.
@@ -225,6 +233,11 @@ impl<'a> Refaults<'a> {
     /// Size of what is in use, in pages: what memory holds and what is evicted before a page comes back.
     pub fn working_set(&self) -> Option<u64> {
         Some(self.capacity?.saturating_add(self.distance?))
+    }
+
+    /// Bytes of a limit that would hold it: an eighth more, as the limit holds more than what comes back.
+    pub fn limit(&self) -> Option<u64> {
+        Some(self.working_set()?.saturating_mul(4096) / 8 * 9)
     }
 
     /// Whose pages: `pages of cgroup /web (limit 64 MiB)` or `evicted pages`.

@@ -1,8 +1,10 @@
 //! A swap storm: pages go out to swap and come back in at the same time.
 
 use super::cgroup::{Cgroup, at_its_limit};
+use super::part::Part;
 use super::read_back::ReadBack;
 use super::refaults::{WAIT, reclaims_for_cgroups_only};
+use super::scope::Scope;
 use super::words::{count, pages, percent, time};
 use super::{Finding, Pressure, elapsed, grade};
 use crate::Analysis;
@@ -23,7 +25,6 @@ const EXTREME_RATE: f64 = 10_000.0;
 
 pub fn check(a: &Analysis) -> Option<Finding> {
     let (into, out) = (a.counters.vmstat("pswpin")?, a.counters.vmstat("pswpout")?);
-    let (less, more) = (into.min(out), into.max(out));
     let faults = a.counters.vmstat("pgmajfault");
     // Whose memory it is, where nothing else reclaims.
     let cgroup = at_its_limit(a).filter(|_| reclaims_for_cgroups_only(a));
@@ -32,22 +33,13 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     let cost = ReadBack::of(a, whose, pressure.as_ref(), into).cost(a, whose, pressure.as_ref());
     let waited = cost.as_ref().and_then(|cost| cost.share()) >= Some(WAIT);
     let min = if waited { MIN_PAGES_WAITED } else { MIN_PAGES };
-    if less < min || (less as f64) < more as f64 * MIN_BALANCE {
-        return None;
-    }
+    let whole = Swapped { into, out, ns: elapsed(a)?, part: false };
+    let swapped = [Some(whole), most(a)].into_iter().flatten().find(|swapped| swapped.is_storm(min))?;
     let pressed =
         pressure.as_ref().is_some_and(|p| p.memory_some >= Some(MIN_PRESSURE) || p.io_some >= Some(MIN_PRESSURE));
     if !pressed && faults.is_none_or(|n| n.saturating_mul(READ_AHEAD) < into) {
         return None;
     }
-    let seconds = elapsed(a)? as f64 / 1e9;
-    let rate = less as f64 / seconds;
-    let sentence = format!(
-        "swap storm: {} went out to swap and {} came back in {} (pswpout, pswpin)",
-        pages(out),
-        pages(into),
-        time(seconds * 1e9)
-    );
     let mut detail = Vec::new();
     detail.extend(faults.map(|n| format!("{} major faults", count(n))));
     let refaults = a.counters.vmstat("workingset_refault_anon");
@@ -60,8 +52,8 @@ pub fn check(a: &Analysis) -> Option<Finding> {
     }
     Some(Finding {
         key: "swap_storm",
-        severity: grade(45, 80, rate, 0.0, EXTREME_RATE),
-        sentence,
+        severity: grade(45, 80, swapped.less() as f64 * 1e9 / swapped.ns as f64, 0.0, EXTREME_RATE),
+        sentence: swapped.words(whole.ns),
         detail: detail.join("; "),
         table: "vmstat",
         cost,
@@ -69,6 +61,50 @@ pub fn check(a: &Analysis) -> Option<Finding> {
         fix: Some(fix(a, cgroup, into)),
         ..Finding::default()
     })
+}
+
+/// What was swapped in a time.
+#[derive(Clone, Copy)]
+struct Swapped {
+    /// Pages that came in.
+    into: u64,
+    /// Pages that went out.
+    out: u64,
+    /// Nanoseconds.
+    ns: u64,
+    /// In a part of the recording. What went out was evicted then, written or not.
+    part: bool,
+}
+
+impl Swapped {
+    /// The smaller direction.
+    fn less(self) -> u64 {
+        self.into.min(self.out)
+    }
+
+    fn is_storm(self, min: u64) -> bool {
+        self.less() >= min && self.less() as f64 >= self.into.max(self.out) as f64 * MIN_BALANCE
+    }
+
+    fn words(self, elapsed: u64) -> String {
+        let (into, out, ns) = (pages(self.into), pages(self.out), time(self.ns as f64));
+        match self.part {
+            false => format!("swap storm: {out} went out to swap and {into} came back in {ns} (pswpout, pswpin)"),
+            true => format!(
+                "swap storm: {into} came back from swap in {ns} of {} while {out} of anonymous memory was evicted \
+                 (pswpin, pgsteal_anon)",
+                time(elapsed as f64)
+            ),
+        }
+    }
+}
+
+/// That of the part of the recording in which most came in: before, memory may have gone out that was written for the first
+/// time. A page that is still in swap when it is evicted again is not written again, so what was evicted counts.
+fn most(a: &Analysis) -> Option<Swapped> {
+    let part = Part::of(&Scope::machine(&a.counters).over_time(&["pswpin"]))?;
+    let grew = |name| part.grew(a, "vmstat", name);
+    Some(Swapped { into: grew("pswpin")?, out: grew("pgsteal_anon")?, ns: part.length(), part: true })
 }
 
 /// What would help: a larger limit where a cgroup swaps; less swapping only where the page cache has pages to take
@@ -96,6 +132,7 @@ fn fix(a: &Analysis, cgroup: Option<Cgroup>, into: u64) -> String {
 mod tests {
     use super::*;
     use crate::findings::fixture::Recording;
+    use mmtwin_event::{CounterRow, Sink};
 
     #[test]
     fn states_what_was_waited_for_pages_to_come_in() {
@@ -161,6 +198,30 @@ mod tests {
             r.vmstat(&[("pswpin", 0, 4_400), ("pswpout", 0, 3_900), ("pgmajfault", 0, 4_400), ("pgpgin", 0, 17_600)]);
             r.counters("psi", "", &[("io_some_total", 0, io_ms * 1_000)]);
             assert_eq!(check(&r.analysis).is_some(), fires, "{io_ms}");
+        }
+    }
+
+    #[test]
+    fn what_went_out_before_does_not_dilute_it() {
+        // 80,000 pages are written once in ten seconds; then some come in, and others have to go for them, or not.
+        for (evicted, fires) in [(900, true), (100, false), (9_000, false)] {
+            let mut r = Recording::default();
+            let mut sums = [0u64; 4];
+            for second in 0..=24 {
+                let grown = match second {
+                    1..=10 => [0, 8_000, 8_000, 0],
+                    11..=20 => [1_000, 0, evicted, 1_000],
+                    _ => [0; 4],
+                };
+                sums.iter_mut().zip(grown).for_each(|(sum, n)| *sum += n);
+                let names = ["pswpin", "pswpout", "pgsteal_anon", "pgmajfault"].map(String::from);
+                let (at, values) = (second * 1_000_000_000, sums.map(Some));
+                r.analysis.counters(&CounterRow { source: "vmstat", key: "", at, names: &names, values: &values });
+            }
+            let found = check(&r.analysis).map(|f| f.sentence);
+            let expected = "swap storm: 39 MiB came back from swap in 10 s of 24 s while 35 MiB of anonymous memory was \
+                            evicted (pswpin, pgsteal_anon)";
+            assert_eq!(found.as_deref(), fires.then_some(expected), "{evicted}");
         }
     }
 

@@ -181,6 +181,7 @@ pub fn source(scenario: &Scenario, name: &str) -> Source {
         cpu_nodes: scenario.machine.cpus.iter().map(|cpu| cpu.node).collect(),
         clock: Some("mono".into()),
         enabled: Some(kinds(scenario).iter().filter_map(full).collect()),
+        dirty_bytes: scenario.kernel.sysctl.vm_dirty_bytes.filter(|bytes| *bytes > 0),
         ..Source::default()
     }
 }

@@ -96,7 +96,8 @@ fn cgroups(subject: &Subject<'_>) -> Vec<Actor> {
     for cgroup in Cgroup::all(analysis) {
         let key = cgroup.key;
         let series = ["memory.current", "memory.usage_in_bytes"].map(|name| counters.series("cgroup", key, name));
-        let usage = series.iter().flatten().filter_map(|(_, value)| *value).max();
+        // What is between two samples is in the peak only.
+        let usage = series.iter().flatten().filter_map(|(_, value)| *value).max().max(cgroup.new_peak());
         let mut facts = Vec::new();
         if let Some(usage) = usage {
             let of = limit(subject, key).map_or(String::new(), |limit| format!(" of {}", units::bytes(limit)));

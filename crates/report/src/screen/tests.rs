@@ -70,6 +70,29 @@ fn the_strip_tells_when() {
 }
 
 #[test]
+fn the_most_that_a_cgroup_used_is_its_peak_if_that_is_new() {
+    for (before, most) in [(4 << 20, "up to 15.0 MiB of 16.0 MiB"), (15 << 20, "up to 6.00 MiB of 16.0 MiB")] {
+        let mut analysis = Analysis::default();
+        for (at, usage, peak) in [(0, 4 << 20, before), (SECOND, 6 << 20, 15 << 20)] {
+            let values = [("memory.current", usage), ("memory.max", 16 << 20), ("memory.peak", peak)];
+            counters(&mut analysis, "cgroup", "/db", at, &values);
+        }
+        let screen = screen(&analysis, &report(vec![]), 80).join("\n");
+        assert!(screen.contains(most), "{screen}");
+    }
+}
+
+#[test]
+fn the_strip_ends_with_what_was_recorded() {
+    let (analysis, report) = (host(), report(vec![]));
+    let about = About { start: Some(0), end: Some(12 * SECOND), ..About::default() };
+    let subject = Subject { analysis: &analysis, report: &report, about: &about, chosen: None, kept: true };
+    assert_eq!(range(&subject), Some((0, 10 * SECOND)));
+    let nothing = Subject { analysis: &Analysis::default(), ..subject };
+    assert_eq!(range(&nothing), Some((0, 12 * SECOND)));
+}
+
+#[test]
 fn the_worst_findings_and_how_many_more() {
     let many: Vec<Finding> = (0..60).map(|severity| finding(severity, &format!("sentence {severity}."))).collect();
     let screen = screen(&host(), &report(many), 80);

@@ -42,6 +42,9 @@ pub(super) fn range(subject: &Subject<'_>) -> Option<Range> {
             })?;
             Some((sampled.first_at, sampled.last_at))
         }));
+    }
+    // What a recorder did before and behind is of no command, and no share of a finding counts it.
+    if ends.is_empty() {
         ends.extend(subject.about.start.zip(subject.about.end));
     }
     let (start, end) = (ends.iter().map(|(start, _)| *start).min()?, ends.iter().map(|(_, end)| *end).max()?);

@@ -46,6 +46,8 @@ const MAX_TASK_LINE: u64 = 64 << 10;
 const MAX_ENTRIES: usize = 1 << 17;
 /// Switch of the multi-generational LRU.
 const LRU_GEN: &str = "/sys/kernel/mm/lru_gen/enabled";
+/// Dirty memory at which writers wait, if it is not a percentage; in a scenario, which the twin has instead of files, too.
+const DIRTY_BYTES: [&str; 2] = ["/proc/sys/vm/dirty_bytes", "/kernel/sysctl/vm.dirty_bytes"];
 
 /// An opened recording.
 pub struct Recording {
@@ -177,11 +179,19 @@ impl Recording {
             times: self.end.as_ref().and_then(|e| e.times),
             enabled: Some(self.manifest.tracing.as_ref().map(|t| t.events.clone()).unwrap_or_default()),
             lru_gen: evidence.files.get(LRU_GEN).is_some_and(|mask| is_on(mask)),
+            dirty_bytes: self.dirty_bytes(),
             kallsyms: self.kallsyms.clone(),
             stack: self.formats.stack_record(),
             stacks: self.manifest.tracing.as_ref().map(|tracing| tracing.stacks.clone()).unwrap_or_default(),
             containers: Arc::new(self.containers()),
         }
+    }
+
+    fn dirty_bytes(&self) -> Option<u64> {
+        let [file, key] = DIRTY_BYTES;
+        let counted = self.manifest.evidence.files.get(file).and_then(|text| text.trim().parse().ok());
+        let set = || self.manifest.scenario.as_ref()?.pointer(key)?.as_u64();
+        counted.or_else(set).filter(|bytes| *bytes > 0)
     }
 
     /// Names of containers, those that were known at the start among them.

@@ -155,6 +155,22 @@ fn what_a_workload_achieved_is_read() {
 }
 
 #[test]
+fn a_limit_of_dirty_memory_in_bytes_is_known_from_files_or_from_the_scenario() {
+    let (root, _) = written(Some(end()));
+    let cases = [(None, None, None), (Some("0\n"), Some(8192), None), (Some("8192\n"), None, Some(8192))];
+    for (i, (file, set, expected)) in cases.into_iter().chain([(None, Some(8192), Some(8192))]).enumerate() {
+        let mut manifest = Manifest { tracing: None, ..manifest() };
+        manifest.evidence.files.extend(file.map(|text: &str| ("/proc/sys/vm/dirty_bytes".into(), text.into())));
+        manifest.scenario = set.map(|bytes: u64| serde_json::json!({"kernel": {"sysctl": {"vm.dirty_bytes": bytes}}}));
+        let path = root.path().join(i.to_string());
+        let mut writer = Writer::create(&path, false).unwrap();
+        writer.manifest(&manifest).unwrap();
+        writer.finish(end()).unwrap();
+        assert_eq!(Recording::open(&path).unwrap().source().dirty_bytes, expected, "{i}");
+    }
+}
+
+#[test]
 fn what_was_written_is_read() {
     let (_root, path) = written(Some(end()));
     let (seen, outcome) = read(&path).unwrap();

@@ -4,6 +4,7 @@ use super::{Chain, Survey, chain, missing};
 use crate::explain::Step;
 use crate::explain::find::NotFound;
 use crate::findings::cgroup::Cgroup;
+use crate::findings::oom::killed;
 use crate::findings::words::{count, counted, size, time};
 use mmtwin_event::Kind;
 
@@ -20,15 +21,15 @@ const KILLS: usize = 4;
 
 pub(super) fn explain(survey: &Survey) -> Result<Chain, NotFound> {
     let a = &survey.analysis;
-    let killed = a.recorded.value(&[Kind::MarkVictim], a.oom.killed);
+    let marked = a.recorded.value(&[Kind::MarkVictim], a.oom.killed);
     let counted_kills = a.counters.vmstat("oom_kill");
     let of_cgroups: Vec<(Cgroup<'_>, u64)> =
         Cgroup::all(a).filter_map(|cgroup| Some((cgroup, cgroup.oom_kills().filter(|n| *n > 0)?))).collect();
-    if killed.or(counted_kills).is_none() && of_cgroups.is_empty() {
+    if marked.or(counted_kills).is_none() && of_cgroups.is_empty() {
         let how = "record oom:mark_victim, or the counters of /proc/vmstat";
         return Err(NotFound::Unknown(format!("whether memory ran out is not known: {how}")));
     }
-    if killed.unwrap_or(0) == 0 && counted_kills.unwrap_or(0) == 0 && of_cgroups.is_empty() {
+    if marked.unwrap_or(0) == 0 && counted_kills.unwrap_or(0) == 0 && of_cgroups.is_empty() {
         return Err(NotFound::Unknown("memory did not run out: no process was killed in what was recorded".into()));
     }
     let mut steps = Vec::new();
@@ -58,7 +59,7 @@ pub(super) fn explain(survey: &Survey) -> Result<Chain, NotFound> {
         steps.push(Step::new(victim.at, Kind::MarkVictim, None, what));
     }
     let mut said = Vec::new();
-    let n = killed.filter(|n| *n > 0).or(counted_kills).unwrap_or_else(|| of_cgroups.iter().map(|(_, n)| n).sum());
+    let n = killed(a).unwrap_or_else(|| of_cgroups.iter().map(|(_, n)| n).sum());
     said.push(format!("{} killed", counted(n, "process")));
     for (cgroup, kills) in of_cgroups.iter().take(3) {
         let used = cgroup.peak().or(cgroup.usage()).map_or(String::new(), |bytes| format!(", it used {}", size(bytes)));

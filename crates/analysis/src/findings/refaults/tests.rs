@@ -195,3 +195,20 @@ fn anonymous_pages_are_waited_for() {
     ]);
     assert_eq!(cause(&r), Cause::TooLarge);
 }
+
+#[test]
+fn few_that_were_waited_for_in_a_part_of_the_time_count() {
+    // Of 40 s eight, in which 600 pages a second came back.
+    for (io_ms, counts) in [(100, true), (40, false)] {
+        let mut r = Recording::default();
+        let names = ["workingset_refault_anon", "pgsteal_anon", "pgpgin"].map(String::from);
+        for second in 0..=40u64 {
+            let (at, passed) = (second * 1_000_000_000, second.saturating_sub(20).min(8));
+            let values = [600 * passed, 20_000 + 600 * passed, 2_400 * passed].map(Some);
+            r.analysis.counters(&CounterRow { source: "vmstat", key: "", at, names: &names, values: &values });
+            let (names, io) = (["io_some_total".to_string()], [Some(io_ms * 1_000 * passed)]);
+            r.analysis.counters(&CounterRow { source: "psi", key: "", at, names: &names, values: &io });
+        }
+        assert_eq!(Refaults::of(&r.analysis).is_some(), counts, "{io_ms}");
+    }
+}
