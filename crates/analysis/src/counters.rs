@@ -182,8 +182,8 @@ impl Counters {
     }
 
     /// A counter over time: (nanoseconds of the trace clock, value), at most [`MAX_POINTS`] and the last row. Totals of
-    /// pressure grow no faster than the time. Those of `vmstat`, `numastat` and `numa_maps`, totals of `psi`, and usage, limit, hits of it, memory pressure, reclaimed pages and
-    /// refaults of `cgroup`; of others nothing.
+    /// pressure grow no faster than the time. Those of `vmstat`, `numastat` and `numa_maps`, totals of `psi`, and usage,
+    /// limit, hits of it, memory pressure, reclaimed pages and refaults of `cgroup`; of others nothing.
     pub fn series(&self, source: &str, key: &str, name: &str) -> Vec<(u64, Option<u64>)> {
         let Some(s) = self.sampled(source, key) else { return Vec::new() };
         let Some(i) = s.position(name) else { return Vec::new() };
