@@ -274,7 +274,7 @@ pub(crate) fn index(of: &Kernel, nodes: usize, cpus: usize) -> Index {
     Index::new(nodes, cpus, asks, by_zone(of).is_none())
 }
 
-/// How kernel threads share a CPU with others; `None`: those that wake take it, and all have turns.
+/// How threads share a CPU; `None`: kernel threads that wake take it, and all have turns.
 pub(crate) fn fair_rules(of: &Kernel, cpus: usize) -> Option<FairRules> {
     match of.sched.fair {
         Fair::Turns => None,

@@ -28,6 +28,7 @@ impl Engine<'_> {
         self.kernel.probe.drain(clock / PS_PER_NS, self.sink);
         (self.options.progress)(clock / PS_PER_NS);
         let epoch = self.scenario.run.epoch.0 * PS_PER_NS;
+        self.epoch_ended = clock;
         self.epoch_end = clock - clock % epoch + epoch;
         self.numa_tick(clock);
         self.balance_load(clock)?;

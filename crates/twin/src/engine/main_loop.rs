@@ -117,6 +117,8 @@ pub(crate) struct Engine<'a> {
     /// The threads that run are known not to be in one and the same page loop.
     pub(crate) not_batchable: bool,
     pub(super) epoch_end: Ps,
+    /// When the last one was ended.
+    pub(super) epoch_ended: Ps,
     /// When the last process that has ended had given its memory back.
     pub(super) exited: Ns,
     pub(super) sampler: Sampler,
@@ -194,6 +196,7 @@ impl<'a> Engine<'a> {
             ready: Ready::new(cpus),
             not_batchable: false,
             epoch_end: 0,
+            epoch_ended: 0,
             exited: 0,
             sampler: Sampler::new(&scenario.run.counters),
             results: Vec::new(),
@@ -221,7 +224,7 @@ impl<'a> Engine<'a> {
         engine.start_node_threads();
         engine.start_writeback();
         if let Some(rules) = build::fair_rules(&scenario.kernel, cpus) {
-            engine.queues.share_fairly(rules, engine.workload_threads..engine.threads.len());
+            engine.queues.share_fairly(rules, engine.threads.len());
         }
         engine.watch = Watch::new(cpus, engine.threads.len());
         engine.psi = psi::of(scenario, &engine.kernel, &engine.threads);

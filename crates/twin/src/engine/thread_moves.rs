@@ -68,7 +68,9 @@ impl Engine<'_> {
     /// A thread moves to another CPU, with its place in the queue.
     pub(super) fn move_thread(&mut self, thread: usize, to: u32) -> Result<(), RunError> {
         let from = self.cpu_of(thread);
-        let (at, runs) = (self.kernel.clock(from), self.queues.holds(from, thread));
+        // A CPU that waits for one of the host's is behind.
+        let at = self.kernel.clock(from).max(self.epoch_ended);
+        let runs = self.queues.holds(from, thread);
         if thread < self.workload_threads {
             self.queues.replace(from, to);
         }

@@ -1,18 +1,16 @@
-//! CPU shares of kernel threads that share a CPU with others: `place_entity`, `check_preempt_wakeup` and
-//! `check_preempt_tick` of CFS (before 6.6), `pick_eevdf` and `update_deadline` of EEVDF (since), where all weigh the
-//! same.
+//! Shares of threads that run on one CPU: `place_entity`, `check_preempt_wakeup` and `check_preempt_tick` of CFS (before
+//! 6.6), `pick_eevdf` and `update_deadline` of EEVDF (since), where all weigh the same.
 //!
 //! Virtual runtimes are relative to those of the CPU's other threads. A thread that wakes is placed at their minimum,
 //! under CFS half a period before it, and preempts the running thread if it is far enough behind; under EEVDF only
 //! after that has used a slice. At a tick, or after a worker has run, the thread with the least runtime runs, if the
-//! running one has used its slice. Not modelled: weights, groups, lag that is kept, the mean instead of the least where
-//! a thread wakes among several, and threads of the workload among themselves, which take turns of equal length
-//! ([`super`]). Checked by tests here and by when kswapd begins, stops and continues in guests of reclaim-one-reader
-//! (docs/model/reclaim.md).
+//! running one has used its slice. So a thread that often waits for a disk runs soon after it wakes. Not modelled:
+//! weights, groups, lag that is kept, and the mean instead of the least where a thread wakes among several. Checked by
+//! tests here, by when kswapd begins, stops and continues in guests of reclaim-one-reader (docs/model/reclaim.md), and
+//! by how long a compiler that reads takes beside those that compute (docs/model/notebook.md).
 
 use crate::time::Ps;
 use std::collections::VecDeque;
-use std::ops::Range;
 
 const MS: Ps = 1_000_000_000;
 
@@ -56,8 +54,6 @@ fn factor(cpus: usize) -> Ps {
 #[derive(Clone, Debug)]
 pub(super) struct Fair {
     rules: FairRules,
-    /// Kernel threads.
-    kernel: Range<usize>,
     /// By thread: its time, and the CPU that this is to be compared on.
     times: Vec<(Ps, u32)>,
     /// By CPU: where its threads are at least.
@@ -67,15 +63,10 @@ pub(super) struct Fair {
 }
 
 impl Fair {
-    pub(super) fn new(rules: FairRules, kernel: Range<usize>, cpus: usize) -> Fair {
-        let times = vec![(0, 0); kernel.end];
+    pub(super) fn new(rules: FairRules, threads: usize, cpus: usize) -> Fair {
+        let times = vec![(0, 0); threads];
         // So that there is room for a credit.
-        Fair { rules, kernel, times, floors: vec![rules.credit; cpus], since: vec![None; cpus] }
-    }
-
-    /// True if a kernel thread shares a CPU with others.
-    pub(super) fn decides(&self, queue: &VecDeque<usize>, more: Option<usize>) -> bool {
-        queue.iter().copied().chain(more).any(|thread| self.kernel.contains(&thread))
+        Fair { rules, times, floors: vec![rules.credit; cpus], since: vec![None; cpus] }
     }
 
     /// A thread has run on a CPU.
@@ -126,16 +117,6 @@ impl Fair {
         }
     }
 
-    /// A thread wakes beside threads of the workload alone. What it did not run for in its sleep is no claim on the CPU
-    /// later, when a kernel thread shares that.
-    pub(super) fn keeps_up(&mut self, cpu: u32, thread: usize) {
-        if let Some((time, of)) = self.times.get_mut(thread)
-            && *of == cpu
-        {
-            *time = (*time).max(self.floors[cpu as usize] - self.rules.credit);
-        }
-    }
-
     /// True if the running thread has used its slice.
     pub(super) fn slice_ends(&self, cpu: u32, queue: &VecDeque<usize>) -> bool {
         queue.front().is_some_and(|&thread| self.had(cpu, thread) >= self.rules.slice(queue.len()))
@@ -165,7 +146,7 @@ mod tests {
     /// A CPU on which a reader has run for 10 ms, and kswapd has just been woken.
     fn woken(rules: FairRules) -> RunQueues {
         let mut queues = RunQueues::new(&machine());
-        queues.share_fairly(rules, KSWAPD..KSWAPD + 1);
+        queues.share_fairly(rules, KSWAPD + 1);
         queues.enqueue(0, READER);
         queues.ran(0, READER, 10 * MS);
         queues.enqueue(0, KSWAPD);
@@ -224,7 +205,7 @@ mod tests {
     fn sleep_is_no_claim_against_a_kernel_thread() {
         for rules in [FairRules::cfs(1), FairRules::eevdf(1)] {
             let mut queues = RunQueues::new(&machine());
-            queues.share_fairly(rules, 2..3);
+            queues.share_fairly(rules, 3);
             // The first thread sleeps for the second that the other one runs.
             queues.enqueue(0, READER);
             queues.ran(0, READER, MS);
@@ -243,12 +224,16 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_the_workload_take_turns_whatever_they_have_had() {
+    fn a_thread_that_wakes_runs_before_one_that_computes() {
         let mut queues = RunQueues::new(&machine());
-        queues.share_fairly(FairRules::cfs(8), 5..6);
-        queues.enqueue(0, READER);
-        queues.enqueue(0, 2);
+        queues.share_fairly(FairRules::cfs(1), 3);
+        (0..2).for_each(|thread| {
+            queues.enqueue(0, thread);
+        });
+        queues.ran(0, 0, 8 * MS);
         queues.rotate(0);
+        queues.ran(0, 1, 6 * MS);
+        queues.enqueue(0, 2);
         assert_eq!(queues.running(0), Some(2));
     }
 }

@@ -1,8 +1,8 @@
 //! Choice of CPUs for threads, and their time slices.
 //!
 //! Models the choice at fork (`find_idlest_group`, `find_idlest_cpu`) as the least loaded allowed CPU, of the least
-//! loaded node, whose core is idle; and time slices of equal length, in turn, except where a kernel thread shares the
-//! CPU ([`fair`]). A thread wakes on an idle CPU of its node, and CPUs pull waiting threads ([`balance`]); with NUMA
+//! loaded node, whose core is idle; and how threads of a CPU share it ([`fair`]), or with `kernel.sched.fair = "turns"` slices of equal
+//! length, in turn. A thread wakes on an idle CPU of its node, and CPUs pull waiting threads ([`balance`]); with NUMA
 //! balancing it also moves to the node of its memory (`numa/task_migrate.rs`). Not modelled: priorities, the cost of a
 //! switch. Checked by tests here, by `tests/run.rs` and by durations in guests (docs/fidelity.md).
 
@@ -49,9 +49,9 @@ impl RunQueues {
         }
     }
 
-    /// Kernel threads, by their numbers, share CPUs by the rules of a scheduler.
-    pub(crate) fn share_fairly(&mut self, rules: FairRules, kernel: Range<usize>) {
-        self.fair = Some(Fair::new(rules, kernel, self.queues.len()));
+    /// Threads, by their numbers, share CPUs by the rules of a scheduler.
+    pub(crate) fn share_fairly(&mut self, rules: FairRules, threads: usize) {
+        self.fair = Some(Fair::new(rules, threads, self.queues.len()));
     }
 
     /// Threads that work for a node, none of which is on a queue yet.
@@ -97,14 +97,7 @@ impl RunQueues {
     pub(crate) fn enqueue(&mut self, cpu: u32, thread: usize) -> bool {
         self.node_threads_queued += usize::from(self.node_threads.contains(&thread));
         let queue = &mut self.queues[cpu as usize];
-        let first = match &mut self.fair {
-            Some(fair) if fair.decides(queue, Some(thread)) => fair.wakes(cpu, thread, queue),
-            Some(fair) => {
-                fair.keeps_up(cpu, thread);
-                false
-            }
-            None => false,
-        };
+        let first = self.fair.as_mut().is_some_and(|fair| fair.wakes(cpu, thread, queue));
         match first {
             true => queue.push_front(thread),
             false => queue.push_back(thread),
@@ -193,7 +186,7 @@ impl RunQueues {
         if queue.len() < 2 {
             return;
         }
-        match self.fair.as_ref().filter(|fair| fair.decides(queue, None)) {
+        match &self.fair {
             Some(fair) if fair.slice_ends(cpu, queue) => self.pick(cpu),
             Some(_) => {}
             None => queue.rotate_left(1),
@@ -203,7 +196,7 @@ impl RunQueues {
     /// A kernel worker has used a CPU briefly: the next thread is picked again.
     pub(crate) fn reschedule(&mut self, cpu: u32) {
         let queue = &self.queues[cpu as usize];
-        if self.fair.as_ref().is_some_and(|fair| fair.decides(queue, None) && fair.yields(cpu, queue)) {
+        if self.fair.as_ref().is_some_and(|fair| queue.len() > 1 && fair.yields(cpu, queue)) {
             self.pick(cpu);
         }
     }
