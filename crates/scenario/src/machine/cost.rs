@@ -55,6 +55,9 @@ pub struct Costs {
     /// Time of such a flush on the other CPU, whose work it interrupts; absent: none besides the wait.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub tlb_interrupt: Cost,
+    /// The timer interrupt of a busy CPU's tick.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub tick: Cost,
     /// Recording one event, where it is recorded.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub trace_event: Cost,

@@ -50,11 +50,21 @@ pub(super) fn check(kernel: &mut Kernel, machine: &Machine, check: &mut Check<'_
     check.require((1..=1024).contains(&kernel.sched.busy_factor), "kernel.sched.busy_factor", || {
         "a busy factor is 1 to 1024".into()
     });
+    ticks(kernel.hz, machine, check);
     sysctls(kernel, machine, check);
     check.require((3..=4).contains(&kernel.sysctl.vm_lowmem_reserve_ratio.len()), LOWMEM, || {
         "ratios of DMA, DMA32, Normal and, where the kernel has it, Movable".into()
     });
     numbers(kernel, check);
+}
+
+/// Ticks leave the CPUs at least half of their time.
+fn ticks(hz: u32, machine: &Machine, check: &mut Check<'_>) {
+    let cpus = if machine.cpu.single_threaded_tcg { machine.cpus.len() as u64 } else { 1 };
+    let longest = 1_000_000_000_000 / u64::from(hz.max(1)) / 2;
+    check.require(machine.cost.tick.0.saturating_mul(cpus) <= longest, "machine.cost.tick", || {
+        format!("{cpus} times {} is more than half of the time between ticks", machine.cost.tick)
+    });
 }
 
 const LOWMEM: &str = "kernel.sysctl.vm.lowmem_reserve_ratio";

@@ -69,6 +69,7 @@ pub fn kernel_of(scenario: &Scenario, (on, iomem): (&SaidMachine, &Iomem), probe
     kernel.set_writeback(writeback(&scenario.kernel));
     kernel.set_single_threaded_tcg(on.cpu.single_threaded_tcg);
     kernel.set_event_time(on.cost.trace_event.0);
+    kernel.set_tick_cost(on.cost.tick.0);
     kernel.age_counters(scenario.run.seed);
     Ok(kernel)
 }

@@ -285,6 +285,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         tlb_shootdown: _,
         tlb_wait: _,
         tlb_interrupt: _,
+        tick: _,
         trace_event: _,
         stat_file: _,
         stat_row: _,

@@ -32,6 +32,13 @@ impl Engine<'_> {
                 return Ok(());
             }
         }
+        if self.kernel.pay_ticks(cpu) {
+            if self.recorder() != Some(thread) {
+                self.account(cpu, thread, begin);
+            }
+            self.make_ready(cpu);
+            return Ok(());
+        }
         let due = self.due.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
         let until = self.epoch_end.min(due).min(self.kernel.begin_step(cpu));
         if self.recorder() == Some(thread) {
@@ -55,13 +62,7 @@ impl Engine<'_> {
         };
         self.note_high(thread);
         let waits = self.psi_stepped(thread, reclaim.is_some(), step);
-        let ran = self.kernel.clock(cpu) - begin;
-        self.threads[thread].ran += ran;
-        if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
-            accessor.ran += ran;
-        }
-        self.numa_ran(thread, ran);
-        self.queues.ran(cpu, thread, ran);
+        self.account(cpu, thread, begin);
         match step {
             Step::On => {}
             Step::Asleep(until) => self.sleep(thread, until, waits)?,
@@ -73,6 +74,17 @@ impl Engine<'_> {
         self.process_effects(cpu, clock)?;
         self.make_ready(cpu);
         Ok(())
+    }
+
+    /// A thread has run on its CPU since a time.
+    fn account(&mut self, cpu: u32, thread: usize, begin: Ps) {
+        let ran = self.kernel.clock(cpu) - begin;
+        self.threads[thread].ran += ran;
+        if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
+            accessor.ran += ran;
+        }
+        self.numa_ran(thread, ran);
+        self.queues.ran(cpu, thread, ran);
     }
 
     /// End of a CPU's turn while memory is reclaimed. Every written page and every wakeup is a timer of its own; a turn

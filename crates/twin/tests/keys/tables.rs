@@ -253,6 +253,7 @@ machine.cost.tlb_flush_per_cpu | vmalloc-6.9 | 9 us
 machine.cost.tlb_shootdown | reclaim-6.1 | 9 us
 machine.cost.tlb_wait | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 9 us
 machine.cost.tlb_interrupt | reclaim-6.1 | 9 us
+machine.cost.tick | reclaim-6.1 | 20 us
 machine.cost.trace_event | reclaim-6.1 | 1 us
 machine.cost.stat_file | counters-6.1 | 9 us
 machine.cost.stat_row | counters-6.1 | 900 ns

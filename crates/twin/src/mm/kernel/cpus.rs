@@ -16,6 +16,9 @@ impl Kernel {
                 *neighbours = if busy { *neighbours + 1 } else { *neighbours - 1 };
             }
             self.set_share();
+            if busy {
+                self.ticks.begin(cpu, self.clocks[cpu as usize]);
+            }
         }
     }
 

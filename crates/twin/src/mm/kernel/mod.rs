@@ -7,6 +7,7 @@ mod budget;
 mod cpus;
 mod pages;
 mod state;
+mod tick;
 pub(crate) mod time;
 
 pub use state::{ListState, ZoneState};
@@ -111,6 +112,7 @@ pub struct Kernel {
     left: Vec<Ps>,
     /// Time between two ticks.
     tick: Ps,
+    ticks: tick::Ticks,
     /// How many times longer work takes than on a CPU with a budget of its own.
     pub(crate) share: u64,
     /// When the step under way began.
@@ -169,6 +171,7 @@ impl Kernel {
             event_time: 0,
             left: vec![0; cpus],
             tick: 1_000_000_000_000 / u64::from(rules.vmstat.hz.max(1)),
+            ticks: tick::Ticks::default(),
             share: 1,
             step_at: 0,
         })

@@ -191,8 +191,8 @@ mod tests {
     use crate::probe::Probe;
     use crate::vmstat::{Design, Dialect, VmStatRules};
 
-    #[test]
-    fn work_that_was_simulated_ahead_takes_its_part_of_the_budget() {
+    /// Two CPUs that share one budget.
+    fn two_cpus() -> Kernel {
         let cpus = (0..2).map(|core| Cpu { node: 0, core }).collect();
         let machine = Machine::pc(&[1 << 16], 0, cpus, vec![vec![10]]).unwrap();
         let alone = LoopCosts { work: 100.0, free_to_buddy: 0.0, count_s8: 0.0, count_u16: 0.0, count_word: 0.0 };
@@ -202,6 +202,12 @@ mod tests {
         let rules = KernelRules { alloc: Rules::V6_1, vmstat, reclaim: crate::mm::vmscan::Rules::V6_1 };
         let mut kernel = Kernel::new(machine, costs, rules, Probe::off()).unwrap();
         kernel.set_single_threaded_tcg(true);
+        kernel
+    }
+
+    #[test]
+    fn work_that_was_simulated_ahead_takes_its_part_of_the_budget() {
+        let mut kernel = two_cpus();
         (0..2).for_each(|cpu| kernel.leave_idle(cpu).unwrap());
         assert_eq!((kernel.begin_step(1), kernel.share()), (Ps::MAX, 2));
         kernel.spend(1, 500);
@@ -210,5 +216,19 @@ mod tests {
         assert_eq!((kernel.begin_step(0), kernel.share()), (1000, 2));
         kernel.spend(0, 500);
         assert_eq!((kernel.clock(0), kernel.begin_step(0), kernel.share()), (1000, Ps::MAX, 1));
+    }
+
+    #[test]
+    fn busy_cpus_pay_for_their_ticks() {
+        const MS: Ps = 1_000_000_000;
+        let mut kernel = two_cpus();
+        assert!(!kernel.pay_ticks(0), "they take no time");
+        kernel.set_tick_cost(MS / 50);
+        kernel.wait(1, 9 * MS);
+        (0..2).for_each(|cpu| kernel.leave_idle(cpu).unwrap());
+        kernel.spend(0, 9 * MS / 2);
+        // 9 ms later two ticks of 4 ms are due, each of which takes twice its time.
+        assert_eq!((kernel.pay_ticks(0), kernel.clock(0)), (true, 9 * MS + 4 * MS / 50));
+        assert_eq!((kernel.pay_ticks(0), kernel.pay_ticks(1)), (false, false), "paid, and idle until 9 ms");
     }
 }

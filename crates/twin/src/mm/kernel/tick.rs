@@ -1,0 +1,44 @@
+//! The tick (`tick_sched_timer`, 4.13 to 7.3): a timer interrupt of every CPU that is not idle, `kernel.hz` times a second.
+//!
+//! A measured time (`machine.cost.tick`), paid when a CPU's next step begins, at once for all ticks since the last. Not
+//! modelled: what a tick does, which has rules of its own where it matters (scheduler, counters, NUMA scanner), and ticks of
+//! idle CPUs. Checked by a test here and by think time in guests (docs/model/notebook.md, "Time of samples and ticks").
+
+use super::Kernel;
+use crate::time::Ps;
+
+/// What ticks take.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ticks {
+    work: Ps,
+    /// By CPU: until when its ticks are paid; empty: they take no time.
+    paid: Vec<Ps>,
+}
+
+impl Ticks {
+    /// A CPU was idle until a time.
+    pub(super) fn begin(&mut self, cpu: u32, at: Ps) {
+        self.paid.get_mut(cpu as usize).into_iter().for_each(|paid| *paid = at);
+    }
+}
+
+impl Kernel {
+    /// Sets what a tick takes of a busy CPU.
+    pub(crate) fn set_tick_cost(&mut self, work: Ps) {
+        let cpus = if work > 0 { self.clocks.len() } else { 0 };
+        self.ticks = Ticks { work, paid: vec![0; cpus] };
+    }
+
+    /// A busy CPU pays for its ticks until now. True if there were any.
+    pub(crate) fn pay_ticks(&mut self, cpu: u32) -> bool {
+        let clock = self.clocks[cpu as usize];
+        let Some(paid) = self.ticks.paid.get_mut(cpu as usize) else { return false };
+        let ticks = clock / self.tick - *paid / self.tick;
+        *paid = clock;
+        if ticks > 0 {
+            self.begin_step(cpu);
+            self.spend(cpu, ticks * self.ticks.work);
+        }
+        ticks > 0
+    }
+}
