@@ -6,7 +6,6 @@
  * timer 0 off, but QEMU (10.0) goes on counting its periods. With -icount every timer that is due ends the round in which
  * the CPUs have their turns, and the round after it is not fair to them (crates/lab/src/turns.rs).
  */
-#include <linux/errno.h>
 #include <linux/io.h>
 
 #include "mmtwin.h"
@@ -32,7 +31,7 @@ void mmtwin_stop_hpet(void)
 	config = readl(hpet + HPET_T0_CONFIG);
 	if ((readl(hpet + HPET_ID) & HPET_ID_VENDOR) == HPET_ID_INTEL && !(config & HPET_T0_INTERRUPT)) {
 		writel(config & ~HPET_T0_PERIODIC, hpet + HPET_T0_CONFIG);
-		/* It counts to this once: that is in a few thousand years. */
+		/* Its counter of 32 bits gets there every 43 s. */
 		writel(~0U, hpet + HPET_T0_COMPARATOR);
 		writel(~0U, hpet + HPET_T0_COMPARATOR + 4);
 	}

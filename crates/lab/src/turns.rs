@@ -3,8 +3,8 @@
 //! QEMU 10 (`accel/tcg/tcg-accel-ops-rr.c`) runs the CPUs one after another. A turn is the time to the next timer, divided
 //! by the number of all CPUs, idle ones too, so rounds become shorter until the timer is due; the last instructions are
 //! those of the first busy CPU. When the next one is about to run, the timer runs, and a new round begins behind that: its
-//! first turns, the longest, are those of the CPUs from the third on. With four busy CPUs of four these get 14, 14, 39 and
-//! 33 % of the time while timers of devices end the rounds; the CPUs' own ticks begin rounds elsewhere. The more CPUs there
+//! first turns, the longest, are those of the CPUs from the third on. Four busy CPUs of four get 14, 14, 39 and 33 % of
+//! the time while timers of devices end the rounds; the CPUs' own ticks begin rounds elsewhere. The more CPUs there
 //! are, the shorter is the first turn: with 16, four busy ones get 25 % each (24.5 to 25.4), if the HPET is stopped
 //! (module/hpet.c). Idle ones take time of the host: docs/model/notebook.md has figures.
 

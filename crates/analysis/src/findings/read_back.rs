@@ -112,9 +112,12 @@ fn tasks_waited(a: &Analysis, cgroup: Option<&str>, pages: u64) -> Vec<(Task, u6
 
 /// The part that some pages have in all that was read; `None`: what was read is not recorded.
 fn part_of_reads(a: &Analysis, pages: u64) -> Option<f64> {
-    // The kernel counts what is read in KiB.
-    let read = a.counters.vmstat("pgpgin").filter(|kib| *kib >= 4)? as f64 / 4.0;
-    Some(pages as f64 / read)
+    part_of(pages, a.counters.vmstat("pgpgin")?)
+}
+
+/// The part that some pages have in so many KiB, as the kernel counts what is read; `None`: no page was.
+fn part_of(pages: u64, read_kib: u64) -> Option<f64> {
+    (read_kib >= 4).then(|| pages as f64 * 4.0 / read_kib as f64)
 }
 
 /// True for a task of a cgroup or below it, of which it is not recorded where it is, and without a cgroup for all.
@@ -143,9 +146,8 @@ pub fn reading_in(a: &Analysis, part: Part, counters: &[&str]) -> Option<f64> {
 
 /// The part of the pressure on I/O in so many nanoseconds that some pages have in so many KiB that were read.
 fn of_pages(io_some: f64, read_kib: u64, pages: u64, elapsed: u64) -> Option<f64> {
-    let read = Some(read_kib).filter(|kib| *kib >= 4)? as f64 / 4.0;
-    let part = pages as f64 / read;
-    let from_disks = part <= MORE_THAN_READ && io_some * elapsed as f64 >= read * MIN_PER_PAGE;
+    let part = part_of(pages, read_kib)?;
+    let from_disks = part <= MORE_THAN_READ && io_some * elapsed as f64 >= read_kib as f64 / 4.0 * MIN_PER_PAGE;
     from_disks.then(|| io_some * part.min(1.0))
 }
 

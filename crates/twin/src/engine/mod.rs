@@ -86,7 +86,7 @@ pub struct State {
     pub lru: Option<counters::Lru>,
     /// Shrinkers, in the kernel's order.
     pub shrinkers: Vec<counters::Shrinker>,
-    /// By process and thread: the CPU that it begins on, if it may run there. Without one it is chosen.
+    /// By process and thread: the CPU on which it was last before, if it may run there. Without one it is chosen.
     pub cpus: Vec<Vec<u32>>,
     /// By process and thread of the scenario: the CPU on which its first phase begins; empty: not known.
     pub began: Vec<Vec<u32>>,
