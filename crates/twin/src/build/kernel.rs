@@ -7,7 +7,7 @@ use crate::mm::swap::readahead;
 use crate::mm::writeback::{Limit, Limits};
 use crate::mm::{reclaim, writeback};
 use crate::page_alloc::{NodeOrder, PerCpuHigh, Rules, StealPolicy};
-use crate::sched::FairRules;
+use crate::sched::{Cfs, Eevdf, FairRules};
 use crate::time::Ns;
 use crate::vmstat::{Design, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
@@ -278,8 +278,8 @@ pub(crate) fn index(of: &Kernel, nodes: usize, cpus: usize) -> Index {
 pub(crate) fn fair_rules(of: &Kernel, cpus: usize) -> Option<FairRules> {
     match of.sched.fair {
         Fair::Turns => None,
-        Fair::Cfs => Some(FairRules::cfs(cpus)),
-        Fair::Eevdf => Some(FairRules::eevdf(cpus)),
+        Fair::Cfs => Some(FairRules::Cfs(Cfs::new(cpus))),
+        Fair::Eevdf => Some(FairRules::Eevdf(Eevdf::new(cpus, of.hz.into()))),
     }
 }
 

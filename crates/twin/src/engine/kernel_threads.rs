@@ -149,8 +149,9 @@ impl Engine<'_> {
         if self.queues.holds(self.threads[thread].caller.cpu, thread) {
             return Ok(());
         }
-        let to = self.kernel_thread_cpu(cpus, self.threads[thread].caller.cpu);
-        if to != self.threads[thread].caller.cpu {
+        let before = self.threads[thread].caller.cpu;
+        let to = if self.queues.is_delayed(thread) { before } else { self.kernel_thread_cpu(cpus, before) };
+        if to != before {
             self.set_cpu(thread, to, at / PS_PER_NS);
         }
         self.threads[thread].sleeps += 1;

@@ -358,7 +358,7 @@ impl Engine<'_> {
         let at = self.kernel.clock(cpu);
         let running: Vec<bool> = moving.iter().map(|&thread| self.queues.holds(cpu, thread)).collect();
         for &thread in &moving {
-            self.queues.dequeue(cpu, thread);
+            self.queues.detach(cpu, thread);
             self.queues.leave(cpu);
         }
         let of_kernel: Vec<usize> = self.kernel_threads().filter(here).collect();
@@ -376,7 +376,7 @@ impl Engine<'_> {
             self.set_cpu(thread, to, at / PS_PER_NS);
             if runs {
                 self.kernel.wait(to, at);
-                if self.queues.enqueue(to, thread) {
+                if self.queues.attach(to, thread) {
                     self.kernel.leave_idle(to)?;
                 }
                 self.make_ready(to);

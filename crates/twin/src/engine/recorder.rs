@@ -56,6 +56,7 @@ impl Engine<'_> {
         let done = recorder.left == 0;
         self.kernel.spend(cpu, time);
         self.numa_ran(task, time * share);
+        self.queues.ran(cpu, task, time * share);
         if done && self.queues.dequeue(cpu, task) {
             self.kernel.enter_idle(cpu)?;
         }

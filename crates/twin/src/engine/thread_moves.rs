@@ -76,10 +76,10 @@ impl Engine<'_> {
         }
         self.set_cpu(thread, to, at / PS_PER_NS);
         if runs {
-            if self.queues.dequeue(from, thread) {
+            if self.queues.detach(from, thread) {
                 self.kernel.enter_idle(from)?;
             }
-            if self.queues.enqueue(to, thread) {
+            if self.queues.attach(to, thread) {
                 self.kernel.wait(to, at);
                 self.kernel.leave_idle(to)?;
             }

@@ -19,7 +19,9 @@ impl Engine<'_> {
         let reclaimed = self.threads[thread].throttled.take().is_some();
         self.threads[thread].sleeps += 1;
         self.not_batchable = false;
-        if let Some(cpu) = self.wake_up_cpu(thread) {
+        if !self.queues.is_delayed(thread)
+            && let Some(cpu) = self.wake_up_cpu(thread)
+        {
             self.move_thread(thread, cpu)?;
         }
         let cpu = self.threads[thread].caller.cpu;

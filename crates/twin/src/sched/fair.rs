@@ -1,136 +1,211 @@
-//! Shares of threads that run on one CPU: `place_entity`, `check_preempt_wakeup` and `check_preempt_tick` of CFS (before
-//! 6.6), `pick_eevdf` and `update_deadline` of EEVDF (since), where all weigh the same.
+//! Shares of threads that run on one CPU, by the rules of [`super::cfs`] or [`super::eevdf`].
 //!
-//! Virtual runtimes are relative to those of the CPU's other threads. A thread that wakes is placed at their minimum,
-//! under CFS half a period before it, and preempts the running thread if it is far enough behind; under EEVDF only
-//! after that has used a slice. At a tick, or after a worker has run, the thread with the least runtime runs, if the
-//! running one has used its slice. So a thread that often waits for a disk runs soon after it wakes. Not modelled:
-//! weights, groups, lag that is kept, and the mean instead of the least where a thread wakes among several. Checked by
-//! tests here, by when kswapd begins, stops and continues in guests of reclaim-one-reader (docs/model/reclaim.md), and
-//! by how long a compiler that reads takes beside those that compute (docs/model/notebook.md).
+//! Virtual runtimes are relative to those of the CPU's other threads; all threads weigh the same, so one unit is a
+//! picosecond. Another thread is picked at a tick or when a worker has run, if the running one has used its slice; when
+//! one wakes that preempts; and when the running one sleeps. Checked by tests here, by when kswapd begins, stops and
+//! continues in guests of reclaim-one-reader (docs/model/reclaim.md), and by how long a compiler that reads takes beside
+//! those that compute (docs/model/notebook.md).
 
+use super::cfs::Cfs;
+use super::eevdf::{self, Eevdf};
 use crate::time::Ps;
 use std::collections::VecDeque;
 
-const MS: Ps = 1_000_000_000;
+/// Picoseconds of a millisecond.
+pub(super) const MS: i64 = 1_000_000_000;
 
 /// Rules of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FairRules {
-    /// Credit of a thread that wakes.
-    credit: Ps,
-    /// Time in which each thread of a CPU is to run once.
-    period: Ps,
-    /// Least slice.
-    least: Ps,
-    /// Lag at which a thread that wakes preempts; `None`: it waits until the running thread has used a slice.
-    behind: Option<Ps>,
+pub(crate) enum FairRules {
+    Cfs(Cfs),
+    Eevdf(Eevdf),
 }
 
-impl FairRules {
-    /// CFS, whose times grow with the number of CPUs up to eight (`sched_latency`, `sched_min_granularity`,
-    /// `sched_wakeup_granularity`).
-    pub(crate) fn cfs(cpus: usize) -> FairRules {
-        let factor = factor(cpus);
-        let (period, least) = (6 * MS * factor, MS * 3 / 4 * factor);
-        FairRules { credit: period / 2, period, least, behind: Some(MS * factor) }
-    }
-
-    /// EEVDF (`sched_base_slice`).
-    pub(crate) fn eevdf(cpus: usize) -> FairRules {
-        FairRules { credit: 0, period: 0, least: MS * 3 / 4 * factor(cpus), behind: None }
-    }
-
-    fn slice(&self, threads: usize) -> Ps {
-        (self.period / threads.max(1) as Ps).max(self.least)
-    }
+/// What times are multiplied by on a machine of some CPUs.
+pub(super) fn factor(cpus: usize) -> i64 {
+    1 + i64::from(cpus.clamp(1, 8).ilog2())
 }
 
-fn factor(cpus: usize) -> Ps {
-    1 + Ps::from(cpus.clamp(1, 8).ilog2())
+/// What a scheduler knows of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entity {
+    pub(super) vruntime: i64,
+    pub(super) deadline: i64,
+    /// Of a thread that is not queued.
+    pub(super) lag: i64,
+    /// Where its virtual runtime is from.
+    cpu: u32,
+    /// It sleeps, and is in the mean of its CPU yet.
+    delayed: bool,
+}
+
+/// The threads of a CPU, but for those that its queue knows.
+#[derive(Clone, Debug, Default)]
+struct Cpu {
+    /// The least virtual runtime; it never decreases.
+    min_vruntime: i64,
+    /// The thread that ran last, its virtual runtime when it was picked, and whether it has used its slice.
+    picked: Option<(usize, i64, bool)>,
+    delayed: Vec<usize>,
 }
 
 /// How much threads have had.
 #[derive(Clone, Debug)]
 pub(super) struct Fair {
     rules: FairRules,
-    /// By thread: its time, and the CPU that this is to be compared on.
-    times: Vec<(Ps, u32)>,
-    /// By CPU: where its threads are at least.
-    floors: Vec<Ps>,
-    /// By CPU: last thread, and its runtime when it began.
-    since: Vec<Option<(usize, Ps)>>,
+    /// By thread.
+    entities: Vec<Entity>,
+    cpus: Vec<Cpu>,
 }
 
 impl Fair {
     pub(super) fn new(rules: FairRules, threads: usize, cpus: usize) -> Fair {
-        let times = vec![(0, 0); threads];
-        // So that there is room for a credit.
-        Fair { rules, times, floors: vec![rules.credit; cpus], since: vec![None; cpus] }
+        Fair { rules, entities: vec![Entity::default(); threads], cpus: vec![Cpu::default(); cpus] }
     }
 
-    /// A thread has run on a CPU.
+    /// True if a thread that sleeps is still in the mean of its CPU, where it wakes too.
+    pub(super) fn is_delayed(&self, thread: usize) -> bool {
+        self.entities.get(thread).is_some_and(|entity| entity.delayed)
+    }
+
+    /// The running thread of a CPU has run.
     pub(super) fn ran(&mut self, cpu: u32, thread: usize, time: Ps, queue: &VecDeque<usize>) {
-        let Some(&(before, of)) = self.times.get(thread) else { return };
-        let before = if of == cpu { before } else { self.floors[cpu as usize] };
-        let since = &mut self.since[cpu as usize];
-        if since.is_none_or(|(last, _)| last != thread) {
-            *since = Some((thread, before));
+        if queue.front() != Some(&thread) {
+            return;
         }
-        self.times[thread] = (before + time, cpu);
-        self.raise(cpu, queue);
-    }
-
-    /// The minimum runtime of a CPU's threads never decreases.
-    fn raise(&mut self, cpu: u32, queue: &VecDeque<usize>) {
-        let least = queue.iter().filter_map(|&thread| self.time(cpu, thread)).min();
-        let floor = &mut self.floors[cpu as usize];
-        *floor = least.map_or(*floor, |least| least.max(*floor));
-    }
-
-    /// A thread's time on a CPU, if it has run there.
-    fn time(&self, cpu: u32, thread: usize) -> Option<Ps> {
-        self.times.get(thread).filter(|(_, of)| *of == cpu).map(|(time, _)| *time)
-    }
-
-    /// Used part of a thread's slice.
-    fn had(&self, cpu: u32, thread: usize) -> Ps {
-        let begun = self.since[cpu as usize].filter(|(last, _)| *last == thread);
-        begun.zip(self.time(cpu, thread)).map_or(0, |((_, begun), now)| now.saturating_sub(begun))
-    }
-
-    /// A thread wakes; true if it preempts the running one.
-    pub(super) fn wakes(&mut self, cpu: u32, thread: usize, queue: &VecDeque<usize>) -> bool {
-        self.raise(cpu, queue);
-        let Some(&(before, of)) = self.times.get(thread) else { return false };
-        let first = self.floors[cpu as usize] - self.rules.credit;
-        let time = if of == cpu && self.rules.credit > 0 { before.max(first) } else { first };
-        self.times[thread] = (time, cpu);
-        if self.since[cpu as usize].is_some_and(|(last, _)| last == thread) {
-            self.since[cpu as usize] = None;
+        let entity = &mut self.entities[thread];
+        let at = &mut self.cpus[cpu as usize];
+        if at.picked.is_none_or(|(last, ..)| last != thread) {
+            at.picked = Some((thread, entity.vruntime, false));
         }
-        let Some(&running) = queue.front() else { return false };
-        let ahead = self.time(cpu, running).unwrap_or(self.floors[cpu as usize]);
-        match self.rules.behind {
-            Some(behind) => ahead > time + behind,
-            None => ahead >= time && self.had(cpu, running) >= self.rules.least,
+        entity.vruntime += time as i64;
+        if let (FairRules::Eevdf(rules), Some((.., used))) = (self.rules, &mut at.picked) {
+            *used |= rules.update_deadline(entity);
         }
+        self.update_min(cpu, queue);
+    }
+
+    fn update_min(&mut self, cpu: u32, queue: &VecDeque<usize>) {
+        let least = self.vruntimes(cpu, queue).min();
+        let min = &mut self.cpus[cpu as usize].min_vruntime;
+        *min = least.map_or(*min, |least| least.max(*min));
+    }
+
+    /// Virtual runtimes of the threads of a CPU.
+    fn vruntimes<'a>(&'a self, cpu: u32, queue: &'a VecDeque<usize>) -> impl Iterator<Item = i64> + Clone + 'a {
+        let all = queue.iter().chain(&self.cpus[cpu as usize].delayed);
+        all.map(|&thread| self.entities[thread].vruntime)
+    }
+
+    fn mean(&self, cpu: u32, queue: &VecDeque<usize>) -> i64 {
+        eevdf::mean(self.vruntimes(cpu, queue), self.cpus[cpu as usize].min_vruntime)
+    }
+
+    /// A thread comes to a CPU whose queue does not have it yet: it wakes, or was moved.
+    pub(super) fn enqueue(&mut self, cpu: u32, thread: usize, queue: &VecDeque<usize>, moved: bool) {
+        if thread >= self.entities.len() {
+            self.entities.resize(thread + 1, Entity::default());
+        }
+        self.update_min(cpu, queue);
+        let before = self.entities[thread];
+        let min_vruntime = self.cpus[cpu as usize].min_vruntime;
+        match self.rules {
+            FairRules::Cfs(rules) => {
+                let vruntime = before.vruntime + min_vruntime - self.cpus[before.cpu as usize].min_vruntime;
+                let vruntime = if before.cpu == cpu { before.vruntime } else { vruntime };
+                self.entities[thread].vruntime = if moved { vruntime } else { rules.place(vruntime, min_vruntime) };
+            }
+            FairRules::Eevdf(rules) => {
+                let stays = before.delayed && before.cpu == cpu;
+                let lag = if stays { rules.lag(&before, self.mean(cpu, queue)).min(0) } else { before.lag };
+                self.forget_delayed(thread, lag);
+                if !stays || lag == 0 {
+                    let (mean, others) = (self.mean(cpu, queue), self.vruntimes(cpu, queue).count());
+                    rules.place(&mut self.entities[thread], mean, others, moved);
+                }
+            }
+        }
+        self.entities[thread].cpu = cpu;
+    }
+
+    /// A thread that sleeps is no longer in the mean of its CPU.
+    fn forget_delayed(&mut self, thread: usize, lag: i64) {
+        let entity = &mut self.entities[thread];
+        (entity.delayed, entity.lag) = (false, lag);
+        self.cpus[entity.cpu as usize].delayed.retain(|&other| other != thread);
+    }
+
+    /// A thread leaves a queue, which has it yet: it sleeps, or is moved.
+    pub(super) fn dequeue(&mut self, cpu: u32, thread: usize, queue: &VecDeque<usize>, moved: bool) {
+        self.cpus[cpu as usize].picked.take_if(|(last, ..)| *last == thread);
+        let FairRules::Eevdf(rules) = self.rules else { return };
+        let lag = rules.lag(&self.entities[thread], self.mean(cpu, queue));
+        self.entities[thread].lag = lag;
+        if lag < 0 && !moved {
+            self.entities[thread].delayed = true;
+            self.cpus[cpu as usize].delayed.push(thread);
+        }
+    }
+
+    /// True if a thread that has come to a CPU makes it pick again.
+    pub(super) fn preempts(&self, cpu: u32, thread: usize, queue: &VecDeque<usize>) -> bool {
+        let Some(&running) = queue.front().filter(|&&running| running != thread) else { return false };
+        match self.rules {
+            FairRules::Cfs(rules) => {
+                rules.preempts(self.entities[thread].vruntime, self.entities[running].vruntime)
+            }
+            FairRules::Eevdf(_) => !self.is_protected(cpu, running, queue),
+        }
+    }
+
+    /// True if the running thread keeps its CPU: it is eligible, and has not used its slice.
+    fn is_protected(&self, cpu: u32, running: usize, queue: &VecDeque<usize>) -> bool {
+        !self.has_used_slice(cpu, running) && self.entities[running].vruntime <= self.mean(cpu, queue)
+    }
+
+    fn has_used_slice(&self, cpu: u32, thread: usize) -> bool {
+        self.cpus[cpu as usize].picked.is_some_and(|(last, _, used)| last == thread && used)
     }
 
     /// True if the running thread has used its slice.
     pub(super) fn slice_ends(&self, cpu: u32, queue: &VecDeque<usize>) -> bool {
-        queue.front().is_some_and(|&thread| self.had(cpu, thread) >= self.rules.slice(queue.len()))
+        let Some(&running) = queue.front() else { return false };
+        match self.rules {
+            FairRules::Cfs(rules) => {
+                let now = self.entities[running].vruntime;
+                let picked = self.cpus[cpu as usize].picked.filter(|(last, ..)| *last == running);
+                let ran = picked.map_or(0, |(_, began, _)| now - began);
+                let first = queue.iter().skip(1).map(|&thread| self.entities[thread].vruntime).min();
+                rules.slice_ends(queue.len(), ran, first.map_or(0, |first| now - first))
+            }
+            FairRules::Eevdf(_) => self.has_used_slice(cpu, running),
+        }
     }
 
     /// Whether a worker that wakes can take the CPU for a moment.
     pub(super) fn yields(&self, cpu: u32, queue: &VecDeque<usize>) -> bool {
-        self.rules.behind.is_some() || self.slice_ends(cpu, queue)
+        let running = queue.front().filter(|_| matches!(self.rules, FairRules::Eevdf(_)));
+        running.is_none_or(|&running| !self.is_protected(cpu, running, queue))
     }
 
     /// The place in a queue of the thread that is to run.
-    pub(super) fn pick(&self, cpu: u32, queue: &VecDeque<usize>) -> Option<usize> {
-        let time = |thread: usize| self.time(cpu, thread).unwrap_or(self.floors[cpu as usize]);
-        (0..queue.len()).min_by_key(|&at| (time(queue[at]), at))
+    pub(super) fn pick(&mut self, cpu: u32, queue: &VecDeque<usize>) -> Option<usize> {
+        let FairRules::Eevdf(_) = self.rules else {
+            return (0..queue.len()).min_by_key(|&at| (self.entities[queue[at]].vruntime, at));
+        };
+        loop {
+            let mean = self.mean(cpu, queue);
+            let all = queue.iter().chain(&self.cpus[cpu as usize].delayed);
+            let eligible = all.enumerate().filter(|(_, thread)| self.entities[**thread].vruntime <= mean);
+            // Of two alike the running one gives way.
+            let runs = |thread| self.cpus[cpu as usize].picked.is_some_and(|(last, ..)| last == thread);
+            let key = |thread: usize| (self.entities[thread].deadline, runs(thread));
+            let (at, &thread) = eligible.min_by_key(|(at, thread)| (key(**thread), *at))?;
+            if at < queue.len() {
+                return Some(at);
+            }
+            self.forget_delayed(thread, 0);
+        }
     }
 }
 
@@ -142,6 +217,15 @@ mod tests {
 
     const READER: usize = 0;
     const KSWAPD: usize = 1;
+    const MS: Ps = super::MS as Ps;
+
+    fn cfs(cpus: usize) -> FairRules {
+        FairRules::Cfs(Cfs::new(cpus))
+    }
+
+    fn eevdf(cpus: usize) -> FairRules {
+        FairRules::Eevdf(Eevdf::new(cpus, 250))
+    }
 
     /// A CPU on which a reader has run for 10 ms, and kswapd has just been woken.
     fn woken(rules: FairRules) -> RunQueues {
@@ -155,7 +239,7 @@ mod tests {
 
     #[test]
     fn kswapd_preempts_and_yields_at_the_tick_after_its_slice() {
-        let mut queues = woken(FairRules::cfs(1));
+        let mut queues = woken(cfs(1));
         assert_eq!(queues.running(0), Some(KSWAPD));
         // Half of 6 ms each.
         queues.ran(0, KSWAPD, 5 * MS / 2);
@@ -173,23 +257,44 @@ mod tests {
     #[test]
     fn a_worker_ends_the_turn_of_the_thread_with_the_most_runtime() {
         for (ran, runs) in [(2 * MS, KSWAPD), (4 * MS, READER)] {
-            let mut queues = woken(FairRules::cfs(1));
+            let mut queues = woken(cfs(1));
             queues.ran(0, KSWAPD, ran);
             queues.reschedule(0);
             assert_eq!(queues.running(0), Some(runs));
         }
-        let mut queues = woken(FairRules::eevdf(1));
-        queues.ran(0, KSWAPD, MS / 2);
-        queues.reschedule(0);
-        assert_eq!(queues.running(0), Some(KSWAPD), "its slice is not over");
+        // It had its slice, or, as the reader is at its mean, more than its share.
+        let mut queues = woken(eevdf(1));
         queues.ran(0, KSWAPD, MS / 2);
         queues.reschedule(0);
         assert_eq!(queues.running(0), Some(READER));
     }
 
     #[test]
+    fn since_6_6_a_thread_that_had_too_little_preempts_and_one_that_had_too_much_waits() {
+        let mut queues = RunQueues::new(&machine());
+        queues.share_fairly(eevdf(1), 3);
+        queues.enqueue(0, READER);
+        queues.enqueue(0, 1);
+        queues.ran(0, READER, MS / 4);
+        // It leaves with an eighth of a millisecond too much, and is in the mean yet.
+        queues.dequeue(0, READER);
+        assert!(queues.is_delayed(READER));
+        assert_eq!(queues.running(0), Some(1));
+        queues.ran(0, 1, MS / 8);
+        queues.enqueue(0, READER);
+        assert!(!queues.is_delayed(READER));
+        assert_eq!(queues.running(0), Some(1), "it is not eligible yet");
+        // Both are at their mean after another eighth, and the next thread has had more after that.
+        queues.ran(0, 1, MS / 4);
+        queues.dequeue(0, READER);
+        queues.ran(0, 1, MS / 4);
+        queues.enqueue(0, READER);
+        assert_eq!(queues.running(0), Some(READER), "its lag was kept");
+    }
+
+    #[test]
     fn since_6_6_a_thread_that_has_just_begun_keeps_the_cpu() {
-        let mut queues = woken(FairRules::eevdf(8));
+        let mut queues = woken(eevdf(8));
         assert_eq!(queues.running(0), Some(KSWAPD));
         queues.ran(0, KSWAPD, MS);
         queues.dequeue(0, KSWAPD);
@@ -203,7 +308,7 @@ mod tests {
 
     #[test]
     fn sleep_is_no_claim_against_a_kernel_thread() {
-        for rules in [FairRules::cfs(1), FairRules::eevdf(1)] {
+        for rules in [cfs(1), eevdf(1)] {
             let mut queues = RunQueues::new(&machine());
             queues.share_fairly(rules, 3);
             // The first thread sleeps for the second that the other one runs.
@@ -226,7 +331,7 @@ mod tests {
     #[test]
     fn a_thread_that_wakes_runs_before_one_that_computes() {
         let mut queues = RunQueues::new(&machine());
-        queues.share_fairly(FairRules::cfs(1), 3);
+        queues.share_fairly(cfs(1), 3);
         (0..2).for_each(|thread| {
             queues.enqueue(0, thread);
         });

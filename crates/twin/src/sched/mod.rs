@@ -7,11 +7,15 @@
 //! switch. Checked by tests here, by `tests/run.rs` and by durations in guests (docs/fidelity.md).
 
 mod balance;
+mod cfs;
+mod eevdf;
 mod fair;
 pub(crate) mod imbalance;
 mod psi;
 
 pub(crate) use balance::{BalanceRules, BalanceTask, Balancer, Hooks, Level, Locality, NodeMove};
+pub(crate) use cfs::Cfs;
+pub(crate) use eevdf::Eevdf;
 pub(crate) use fair::FairRules;
 pub(crate) use psi::{Psi, TaskState, Totals};
 
@@ -93,16 +97,30 @@ impl RunQueues {
         *placed = placed.saturating_sub(1);
     }
 
-    /// A thread becomes runnable on its CPU. True if the CPU was idle.
+    /// A thread wakes on its CPU. True if the CPU was idle.
     pub(crate) fn enqueue(&mut self, cpu: u32, thread: usize) -> bool {
+        self.add(cpu, thread, false)
+    }
+
+    /// A thread that was detached comes to a CPU. True if the CPU was idle.
+    pub(crate) fn attach(&mut self, cpu: u32, thread: usize) -> bool {
+        self.add(cpu, thread, true)
+    }
+
+    fn add(&mut self, cpu: u32, thread: usize, moved: bool) -> bool {
         self.node_threads_queued += usize::from(self.node_threads.contains(&thread));
         let queue = &mut self.queues[cpu as usize];
-        let first = self.fair.as_mut().is_some_and(|fair| fair.wakes(cpu, thread, queue));
-        match first {
-            true => queue.push_front(thread),
-            false => queue.push_back(thread),
+        self.fair.iter_mut().for_each(|fair| fair.enqueue(cpu, thread, queue, moved));
+        queue.push_back(thread);
+        if self.fair.as_ref().is_some_and(|fair| fair.preempts(cpu, thread, queue)) {
+            self.pick(cpu);
         }
-        queue.len() == 1
+        self.len(cpu) == 1
+    }
+
+    /// True if a thread that sleeps wakes where it fell asleep, as it is on that queue yet (`ttwu_runnable`).
+    pub(crate) fn is_delayed(&self, thread: usize) -> bool {
+        self.fair.as_ref().is_some_and(|fair| fair.is_delayed(thread))
     }
 
     /// True if rules decide when a kernel thread that wakes runs.
@@ -121,15 +139,26 @@ impl RunQueues {
         queue.len() == 1
     }
 
-    /// A thread is no longer runnable. True if its CPU is idle now.
+    /// A thread sleeps. True if its CPU is idle now.
     pub(crate) fn dequeue(&mut self, cpu: u32, thread: usize) -> bool {
+        self.remove(cpu, thread, false)
+    }
+
+    /// A thread leaves its CPU for another one. True if its CPU is idle now.
+    pub(crate) fn detach(&mut self, cpu: u32, thread: usize) -> bool {
+        self.remove(cpu, thread, true)
+    }
+
+    fn remove(&mut self, cpu: u32, thread: usize, moved: bool) -> bool {
         let queue = &mut self.queues[cpu as usize];
-        let before = queue.len();
-        queue.retain(|&at| at != thread);
-        if self.node_threads.contains(&thread) {
-            self.node_threads_queued -= before - queue.len();
+        let Some(at) = queue.iter().position(|&of| of == thread) else { return false };
+        self.fair.iter_mut().for_each(|fair| fair.dequeue(cpu, thread, queue, moved));
+        queue.remove(at);
+        self.node_threads_queued -= usize::from(self.node_threads.contains(&thread));
+        if at == 0 {
+            self.pick(cpu);
         }
-        before > 0 && queue.is_empty()
+        self.len(cpu) == 0
     }
 
     /// True if a thread runs or waits on a CPU.
@@ -170,9 +199,19 @@ impl RunQueues {
 
     /// Two running threads change their CPUs.
     pub(crate) fn swap(&mut self, a: u32, b: u32) {
-        let (one, other) = (self.queues[a as usize].pop_front(), self.queues[b as usize].pop_front());
-        other.into_iter().for_each(|thread| self.queues[a as usize].push_front(thread));
-        one.into_iter().for_each(|thread| self.queues[b as usize].push_front(thread));
+        let (one, other) = (self.running(a), self.running(b));
+        for (cpu, thread) in [(a, one), (b, other)] {
+            thread.into_iter().for_each(|thread| {
+                self.detach(cpu, thread);
+            });
+        }
+        for (cpu, thread) in [(a, other), (b, one)] {
+            let Some(thread) = thread else { continue };
+            self.attach(cpu, thread);
+            if self.fair.is_none() {
+                self.queues[cpu as usize].rotate_right(1);
+            }
+        }
     }
 
     /// Runnable threads of a CPU.
@@ -201,10 +240,10 @@ impl RunQueues {
         }
     }
 
-    /// The thread with the least runtime runs.
+    /// Another thread may run.
     fn pick(&mut self, cpu: u32) {
         let queue = &mut self.queues[cpu as usize];
-        let next = self.fair.as_ref().and_then(|fair| fair.pick(cpu, queue));
+        let next = self.fair.as_mut().and_then(|fair| fair.pick(cpu, queue));
         let thread = next.and_then(|next| queue.remove(next));
         thread.into_iter().for_each(|thread| queue.push_front(thread));
     }
