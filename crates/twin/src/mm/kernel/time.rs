@@ -107,7 +107,7 @@ impl Kernel {
 
     /// Length of the slice of a CPU from a time on while others run: a slice of the shared budget, or 0.
     pub(crate) fn slice(&self, clock: Ps) -> Ps {
-        let slice = (self.tick - clock % self.tick) / self.clocks.len() as u64;
+        let slice = (self.tick - clock % self.tick) / qemu_cpus(self.clocks.len());
         if self.single_threaded_tcg { slice * self.share } else { 0 }
     }
 
@@ -170,6 +170,12 @@ impl Kernel {
     pub(crate) fn count_time(&self, cpu: u32) -> Ps {
         self.stat.numa.counter_type().map_or(0, |counter| self.times(cpu).counts[counter as usize])
     }
+}
+
+/// CPUs that QEMU runs for a guest of some.
+fn qemu_cpus(cpus: usize) -> u64 {
+    let cpus = cpus as u64;
+    if (2..=8).contains(&cpus) { cpus * 4u64.max(16u64.div_ceil(cpus)) } else { cpus }
 }
 
 /// Refuses costs that cannot be.
