@@ -108,6 +108,12 @@ pub struct Costs {
     pub page_activate: Cost,
     /// Bringing a dirty page of a file on its way to the disk.
     pub writeback_page: Cost,
+    /// Beginning a request to write, of pages of a file that lie one after another.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub writeback_request: Cost,
+    /// Additional time of a dirty page that is mapped, whose page-table entries are made read-only.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub writeback_mapped: Cost,
     /// Ending a request to write: the interrupt and what follows.
     pub writeback_end: Cost,
     /// Starting a program, until it does what it was started for.

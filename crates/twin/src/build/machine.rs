@@ -207,6 +207,8 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         shmem_create: cost.shmem_create.0,
         activate: cost.page_activate.0,
         write_page: cost.writeback_page.0,
+        write_request: cost.writeback_request.0,
+        write_mapped: cost.writeback_mapped.0,
         write_end: cost.writeback_end.0,
     }
 }

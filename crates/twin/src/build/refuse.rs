@@ -306,6 +306,8 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         shmem_create: _,
         page_activate: _,
         writeback_page: _,
+        writeback_request: _,
+        writeback_mapped: _,
         writeback_end: _,
         process_start: _,
         hint_fault: _,

@@ -62,7 +62,10 @@ pub(crate) struct FaultCosts {
     pub shmem_create: Ps,
     /// Activation of a page by a call.
     pub activate: Ps,
-    /// Writeback of a dirty page until the disk has it, and the end of a request.
+    /// Writeback of a dirty page until the disk has it, more for a request and for a page that is mapped, and the end of
+    /// a request.
     pub write_page: Ps,
+    pub write_request: Ps,
+    pub write_mapped: Ps,
     pub write_end: Ps,
 }

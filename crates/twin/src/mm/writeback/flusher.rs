@@ -244,7 +244,10 @@ impl Flusher {
             return self.close(ctx, work, chunk);
         }
         if !run.is_empty() {
-            ctx.spend(ctx.memory.costs.write_page * run.len() as u64);
+            let mapped = run.iter().filter(|page| ctx.memory.regions[region].is_mapped_by_any(**page)).count() as u64;
+            let costs = &ctx.memory.costs;
+            let time = costs.write_request + costs.write_page * run.len() as u64 + costs.write_mapped * mapped;
+            ctx.spend(time);
             ctx.write_file(region, &run);
         }
         if chunk.left == 0 {
