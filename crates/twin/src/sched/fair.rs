@@ -151,9 +151,7 @@ impl Fair {
     pub(super) fn preempts(&self, cpu: u32, thread: usize, queue: &VecDeque<usize>) -> bool {
         let Some(&running) = queue.front().filter(|&&running| running != thread) else { return false };
         match self.rules {
-            FairRules::Cfs(rules) => {
-                rules.preempts(self.entities[thread].vruntime, self.entities[running].vruntime)
-            }
+            FairRules::Cfs(rules) => rules.preempts(self.entities[thread].vruntime, self.entities[running].vruntime),
             FairRules::Eevdf(_) => !self.is_protected(cpu, running, queue),
         }
     }

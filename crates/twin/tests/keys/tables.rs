@@ -182,7 +182,7 @@ kernel.reclaim.stats_flush_ms | reclaim-3.5 | 2000 | refused always current
 kernel.reclaim.pagevec_size | reclaim-6.1 | 31
 kernel.reclaim.swap_readahead | reclaim-6.1 | block
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
-kernel.reclaim.defer_by_order | reclaim-3.5; process.kernel.phase.0.action.0.order=5 | false | unseen
+kernel.reclaim.defer_by_order | reclaim-3.5; process.kernel.phase.0.action.0.order=5 | false
 kernel.reclaim.defer_by_order | reclaim-6.1 | false | refused by order
 kernel.reclaim.age_without_swap | reclaim-3.5; machine.swap.size=0 B | true
 kernel.reclaim.age_without_swap | reclaim-6.1 | true | refused without swap
@@ -274,6 +274,8 @@ machine.cost.file_buffers | reclaim-6.1 | 1900 ns
 machine.cost.shmem_create | reclaim-6.1; process.mapped.region.file.kind=shmem | 1900 ns
 machine.cost.page_activate | reclaim-6.1; process.reader.region.file.size=2 MiB | 1900 ns
 machine.cost.writeback_page | reclaim-6.1 | 2900 ns
+machine.cost.writeback_request | reclaim-6.1 | 2900 ns
+machine.cost.writeback_mapped | reclaim-6.1; process.writer.phase.0.access.0.via=mmap | 2900 ns
 machine.cost.writeback_end | reclaim-6.1 | 2900 ns
 machine.cost.process_start | numa-6.1 | 20 ms
 machine.cost.hint_fault | numa-6.1 | 9 us
