@@ -10,17 +10,12 @@
 
 use crate::options::Mode;
 use crate::plan::Smp;
-
-/// How many CPUs there are to QEMU for each of the guest, and at least altogether.
-const TIMES: u32 = 4;
-const LEAST: u32 = 16;
-/// Guests of so many CPUs have them. With more CPUs of their own the first turn is short, and rounds take long.
-const CPUS: std::ops::RangeInclusive<u32> = 2..=8;
+use mmtwin_scenario::machine::qemu_cpus;
 
 /// What QEMU is told of CPUs; sockets beyond the guest's own are those that it does not use.
 pub(crate) fn with_idle(smp: Smp, mode: Mode) -> Smp {
-    let may = mode == Mode::Exact && CPUS.contains(&smp.cpus) && smp.cpus == smp.possible;
-    let times = if may { TIMES.max(LEAST.div_ceil(smp.cpus)) } else { 1 };
+    let may = mode == Mode::Exact && smp.cpus == smp.possible;
+    let times = if may { qemu_cpus(smp.cpus) / smp.cpus.max(1) } else { 1 };
     Smp { cpus: smp.cpus * times, possible: smp.possible * times, sockets: smp.sockets * times, ..smp }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! CPUs may share one budget, as those of an emulator with a single thread do: the busy ones take turns in equal
 //! slices, and idle time is skipped. Each of N busy CPUs has every Nth slice, so its work takes N times as long,
-//! however short the slices are; that is what is charged. A slice is the time to the next tick divided by all CPUs, as
-//! QEMU has it (`icount_percpu_budget`); it counts only while memory is reclaimed, elsewhere the order of slices within
+//! however short the slices are; that is what is charged. A slice is the time to the next tick divided by QEMU's
+//! CPUs ([`qemu_cpus`]; `icount_percpu_budget`); it counts only while memory is reclaimed, elsewhere the order of slices within
 //! an epoch is omitted. Checked by a test here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
 
 use super::{Kernel, KernelError, budget};
 use crate::hw::{CounterType, LoopCosts, PageCosts};
 use crate::time::{Ns, OfObject, PS_PER_NS, Ps, Random, Use};
+use mmtwin_scenario::machine::qemu_cpus;
 
 /// Largest cost that is believed: a second.
 const MAX_COST: Ps = 1_000_000_000_000;
@@ -107,7 +108,7 @@ impl Kernel {
 
     /// Length of the slice of a CPU from a time on while others run: a slice of the shared budget, or 0.
     pub(crate) fn slice(&self, clock: Ps) -> Ps {
-        let slice = (self.tick - clock % self.tick) / qemu_cpus(self.clocks.len());
+        let slice = (self.tick - clock % self.tick) / u64::from(qemu_cpus(self.clocks.len() as u32));
         if self.single_threaded_tcg { slice * self.share } else { 0 }
     }
 
@@ -170,12 +171,6 @@ impl Kernel {
     pub(crate) fn count_time(&self, cpu: u32) -> Ps {
         self.stat.numa.counter_type().map_or(0, |counter| self.times(cpu).counts[counter as usize])
     }
-}
-
-/// CPUs that QEMU runs for a guest of some.
-fn qemu_cpus(cpus: usize) -> u64 {
-    let cpus = cpus as u64;
-    if (2..=8).contains(&cpus) { cpus * 4u64.max(16u64.div_ceil(cpus)) } else { cpus }
 }
 
 /// Refuses costs that cannot be.
