@@ -1,10 +1,10 @@
 //! EEVDF, the fair class since 6.6, as 6.12 has it: `place_entity`, `update_entity_lag`, `pick_eevdf`,
 //! `update_deadline`, and `sched_delayed`.
 //!
-//! A thread is eligible if its virtual runtime is not above the mean of its CPU; of those the one with the earliest
-//! deadline runs, and keeps the CPU while it is eligible, until it has used its slice (`RUN_TO_PARITY`). What a thread had too little or too
-//! much, its lag, is kept over sleep: one that had too much remains in the mean, as delayed, until it is eligible again
-//! or wakes. Not modelled: weights, groups, slices of different length, the half slice of a new thread. Checked by tests
+//! A thread is eligible if its virtual runtime is not above the average of its CPU (`avg_vruntime`). The eligible
+//! thread with the earliest deadline runs, and keeps the CPU while it is eligible, until it has used its slice
+//! (`RUN_TO_PARITY`). The lag of a thread (`vlag`) is kept over sleep. A thread that sleeps with a negative lag stays
+//! queued (`sched_delayed`) until it is picked or wakes. Not modelled: weights, groups, slices of different length, the half slice of a new thread. Checked by tests
 //! in [`super::fair`].
 
 use super::fair::{Entity, MS, factor};
@@ -24,19 +24,19 @@ impl Eevdf {
         Eevdf { slice, limit: (2 * slice).max(1000 * MS / hz.max(1) as i64) }
     }
 
-    /// Lag of a thread where the mean is `mean`: how much it had too little.
-    pub(super) fn lag(&self, entity: &Entity, mean: i64) -> i64 {
-        (mean - entity.vruntime).clamp(-self.limit, self.limit)
+    /// Lag of a thread: positive if it ran less than its share.
+    pub(super) fn vlag(&self, entity: &Entity, avg_vruntime: i64) -> i64 {
+        (avg_vruntime - entity.vruntime).clamp(-self.limit, self.limit)
     }
 
-    /// Places a thread with its lag among `others`, of which the mean is `mean`: so that its lag is the same when it is
-    /// in the mean itself. One that was moved keeps how far it is from its deadline.
-    pub(super) fn place(&self, entity: &mut Entity, mean: i64, others: usize, moved: bool) {
+    /// Places a thread beside `others`, so that its lag is the same when the average counts it too. One that migrates
+    /// keeps its relative deadline.
+    pub(super) fn place(&self, entity: &mut Entity, avg_vruntime: i64, others: usize, migrates: bool) {
         let left = entity.deadline - entity.vruntime;
         let others = others as i64;
-        let lag = if others == 0 { 0 } else { entity.lag * (others + 1) / others };
-        entity.vruntime = mean - lag;
-        entity.deadline = entity.vruntime + if moved { left } else { self.slice };
+        let vlag = if others == 0 { 0 } else { entity.vlag * (others + 1) / others };
+        entity.vruntime = avg_vruntime - vlag;
+        entity.deadline = entity.vruntime + if migrates { left } else { self.slice };
     }
 
     /// A thread has run; true if its slice is used, and it has a new deadline.
@@ -49,9 +49,9 @@ impl Eevdf {
     }
 }
 
-/// Mean of virtual runtimes; `empty` if there are none.
-pub(super) fn mean(entities: impl Iterator<Item = i64> + Clone, empty: i64) -> i64 {
-    let count = entities.clone().count() as i64;
-    let Some(first) = entities.clone().next() else { return empty };
-    first + entities.map(|at| at - first).sum::<i64>().div_euclid(count)
+/// Average of virtual runtimes; `empty` if there are none.
+pub(super) fn avg_vruntime(vruntimes: impl Iterator<Item = i64> + Clone, empty: i64) -> i64 {
+    let count = vruntimes.clone().count() as i64;
+    let Some(first) = vruntimes.clone().next() else { return empty };
+    first + vruntimes.map(|at| at - first).sum::<i64>().div_euclid(count)
 }

@@ -32,11 +32,11 @@ pub(super) struct Entity {
     pub(super) vruntime: i64,
     pub(super) deadline: i64,
     /// Of a thread that is not queued.
-    pub(super) lag: i64,
+    pub(super) vlag: i64,
     /// Where its virtual runtime is from.
     cpu: u32,
-    /// It sleeps, and is in the mean of its CPU yet.
-    delayed: bool,
+    /// It sleeps, but still counts in the average of its CPU.
+    sched_delayed: bool,
 }
 
 /// The threads of a CPU, but for those that its queue knows.
@@ -44,12 +44,21 @@ pub(super) struct Entity {
 struct Cpu {
     /// The least virtual runtime; it never decreases.
     min_vruntime: i64,
-    /// The thread that ran last, its virtual runtime when it was picked, and whether it has used its slice.
-    picked: Option<(usize, i64, bool)>,
+    curr: Option<Curr>,
     delayed: Vec<usize>,
 }
 
-/// How much threads have had.
+/// The thread that ran last on a CPU.
+#[derive(Clone, Copy, Debug)]
+struct Curr {
+    thread: usize,
+    /// Its virtual runtime when it was picked.
+    began: i64,
+    /// It has a new deadline since (EEVDF).
+    slice_used: bool,
+}
+
+/// Virtual runtimes of all threads.
 #[derive(Clone, Debug)]
 pub(super) struct Fair {
     rules: FairRules,
@@ -63,9 +72,9 @@ impl Fair {
         Fair { rules, entities: vec![Entity::default(); threads], cpus: vec![Cpu::default(); cpus] }
     }
 
-    /// True if a thread that sleeps is still in the mean of its CPU, where it wakes too.
+    /// True if a thread that sleeps still counts on its CPU, where it wakes too (`sched_delayed`).
     pub(super) fn is_delayed(&self, thread: usize) -> bool {
-        self.entities.get(thread).is_some_and(|entity| entity.delayed)
+        self.entities.get(thread).is_some_and(|entity| entity.sched_delayed)
     }
 
     /// The running thread of a CPU has run.
@@ -75,13 +84,13 @@ impl Fair {
         }
         let entity = &mut self.entities[thread];
         let at = &mut self.cpus[cpu as usize];
-        if at.picked.is_none_or(|(last, ..)| last != thread) {
-            at.picked = Some((thread, entity.vruntime, false));
-        }
+        let picked = Curr { thread, began: entity.vruntime, slice_used: false };
+        let mut curr = at.curr.filter(|curr| curr.thread == thread).unwrap_or(picked);
         entity.vruntime += time as i64;
-        if let (FairRules::Eevdf(rules), Some((.., used))) = (self.rules, &mut at.picked) {
-            *used |= rules.update_deadline(entity);
+        if let FairRules::Eevdf(rules) = self.rules {
+            curr.slice_used |= rules.update_deadline(entity);
         }
+        at.curr = Some(curr);
         self.update_min(cpu, queue);
     }
 
@@ -97,12 +106,12 @@ impl Fair {
         all.map(|&thread| self.entities[thread].vruntime)
     }
 
-    fn mean(&self, cpu: u32, queue: &VecDeque<usize>) -> i64 {
-        eevdf::mean(self.vruntimes(cpu, queue), self.cpus[cpu as usize].min_vruntime)
+    fn avg_vruntime(&self, cpu: u32, queue: &VecDeque<usize>) -> i64 {
+        eevdf::avg_vruntime(self.vruntimes(cpu, queue), self.cpus[cpu as usize].min_vruntime)
     }
 
-    /// A thread comes to a CPU whose queue does not have it yet: it wakes, or was moved.
-    pub(super) fn enqueue(&mut self, cpu: u32, thread: usize, queue: &VecDeque<usize>, moved: bool) {
+    /// A thread comes to a CPU whose queue does not have it yet: it wakes or migrates.
+    pub(super) fn enqueue(&mut self, cpu: u32, thread: usize, queue: &VecDeque<usize>, migrates: bool) {
         if thread >= self.entities.len() {
             self.entities.resize(thread + 1, Entity::default());
         }
@@ -113,36 +122,36 @@ impl Fair {
             FairRules::Cfs(rules) => {
                 let vruntime = before.vruntime + min_vruntime - self.cpus[before.cpu as usize].min_vruntime;
                 let vruntime = if before.cpu == cpu { before.vruntime } else { vruntime };
-                self.entities[thread].vruntime = if moved { vruntime } else { rules.place(vruntime, min_vruntime) };
+                self.entities[thread].vruntime = if migrates { vruntime } else { rules.place(vruntime, min_vruntime) };
             }
             FairRules::Eevdf(rules) => {
-                let stays = before.delayed && before.cpu == cpu;
-                let lag = if stays { rules.lag(&before, self.mean(cpu, queue)).min(0) } else { before.lag };
-                self.forget_delayed(thread, lag);
-                if !stays || lag == 0 {
-                    let (mean, others) = (self.mean(cpu, queue), self.vruntimes(cpu, queue).count());
-                    rules.place(&mut self.entities[thread], mean, others, moved);
+                let stays = before.sched_delayed && before.cpu == cpu;
+                let vlag = if stays { rules.vlag(&before, self.avg_vruntime(cpu, queue)).min(0) } else { before.vlag };
+                self.dequeue_delayed(thread, vlag);
+                if !stays || vlag == 0 {
+                    let (avg, others) = (self.avg_vruntime(cpu, queue), self.vruntimes(cpu, queue).count());
+                    rules.place(&mut self.entities[thread], avg, others, migrates);
                 }
             }
         }
         self.entities[thread].cpu = cpu;
     }
 
-    /// A thread that sleeps is no longer in the mean of its CPU.
-    fn forget_delayed(&mut self, thread: usize, lag: i64) {
+    /// A thread that sleeps no longer counts on its CPU.
+    fn dequeue_delayed(&mut self, thread: usize, vlag: i64) {
         let entity = &mut self.entities[thread];
-        (entity.delayed, entity.lag) = (false, lag);
+        (entity.sched_delayed, entity.vlag) = (false, vlag);
         self.cpus[entity.cpu as usize].delayed.retain(|&other| other != thread);
     }
 
-    /// A thread leaves a queue, which has it yet: it sleeps, or is moved.
-    pub(super) fn dequeue(&mut self, cpu: u32, thread: usize, queue: &VecDeque<usize>, moved: bool) {
-        self.cpus[cpu as usize].picked.take_if(|(last, ..)| *last == thread);
+    /// A thread leaves a queue, which has it yet: it sleeps or migrates.
+    pub(super) fn dequeue(&mut self, cpu: u32, thread: usize, queue: &VecDeque<usize>, migrates: bool) {
+        self.cpus[cpu as usize].curr.take_if(|curr| curr.thread == thread);
         let FairRules::Eevdf(rules) = self.rules else { return };
-        let lag = rules.lag(&self.entities[thread], self.mean(cpu, queue));
-        self.entities[thread].lag = lag;
-        if lag < 0 && !moved {
-            self.entities[thread].delayed = true;
+        let vlag = rules.vlag(&self.entities[thread], self.avg_vruntime(cpu, queue));
+        self.entities[thread].vlag = vlag;
+        if vlag < 0 && !migrates {
+            self.entities[thread].sched_delayed = true;
             self.cpus[cpu as usize].delayed.push(thread);
         }
     }
@@ -158,11 +167,16 @@ impl Fair {
 
     /// True if the running thread keeps its CPU: it is eligible, and has not used its slice.
     fn is_protected(&self, cpu: u32, running: usize, queue: &VecDeque<usize>) -> bool {
-        !self.has_used_slice(cpu, running) && self.entities[running].vruntime <= self.mean(cpu, queue)
+        !self.has_used_slice(cpu, running) && self.entities[running].vruntime <= self.avg_vruntime(cpu, queue)
+    }
+
+    /// What is known of a thread if it ran last on a CPU.
+    fn curr(&self, cpu: u32, thread: usize) -> Option<Curr> {
+        self.cpus[cpu as usize].curr.filter(|curr| curr.thread == thread)
     }
 
     fn has_used_slice(&self, cpu: u32, thread: usize) -> bool {
-        self.cpus[cpu as usize].picked.is_some_and(|(last, _, used)| last == thread && used)
+        self.curr(cpu, thread).is_some_and(|curr| curr.slice_used)
     }
 
     /// True if the running thread has used its slice.
@@ -171,8 +185,7 @@ impl Fair {
         match self.rules {
             FairRules::Cfs(rules) => {
                 let now = self.entities[running].vruntime;
-                let picked = self.cpus[cpu as usize].picked.filter(|(last, ..)| *last == running);
-                let ran = picked.map_or(0, |(_, began, _)| now - began);
+                let ran = self.curr(cpu, running).map_or(0, |curr| now - curr.began);
                 let first = queue.iter().skip(1).map(|&thread| self.entities[thread].vruntime).min();
                 rules.slice_ends(queue.len(), ran, first.map_or(0, |first| now - first))
             }
@@ -192,17 +205,16 @@ impl Fair {
             return (0..queue.len()).min_by_key(|&at| (self.entities[queue[at]].vruntime, at));
         };
         loop {
-            let mean = self.mean(cpu, queue);
+            let avg = self.avg_vruntime(cpu, queue);
             let all = queue.iter().chain(&self.cpus[cpu as usize].delayed);
-            let eligible = all.enumerate().filter(|(_, thread)| self.entities[**thread].vruntime <= mean);
+            let eligible = all.enumerate().filter(|(_, thread)| self.entities[**thread].vruntime <= avg);
             // Of two alike the running one gives way.
-            let runs = |thread| self.cpus[cpu as usize].picked.is_some_and(|(last, ..)| last == thread);
-            let key = |thread: usize| (self.entities[thread].deadline, runs(thread));
+            let key = |thread: usize| (self.entities[thread].deadline, self.curr(cpu, thread).is_some());
             let (at, &thread) = eligible.min_by_key(|(at, thread)| (key(**thread), *at))?;
             if at < queue.len() {
                 return Some(at);
             }
-            self.forget_delayed(thread, 0);
+            self.dequeue_delayed(thread, 0);
         }
     }
 }
@@ -260,7 +272,7 @@ mod tests {
             queues.reschedule(0);
             assert_eq!(queues.running(0), Some(runs));
         }
-        // It had its slice, or, as the reader is at its mean, more than its share.
+        // It has a negative lag, before its slice ends.
         let mut queues = woken(eevdf(1));
         queues.ran(0, KSWAPD, MS / 2);
         queues.reschedule(0);
@@ -268,13 +280,13 @@ mod tests {
     }
 
     #[test]
-    fn since_6_6_a_thread_that_had_too_little_preempts_and_one_that_had_too_much_waits() {
+    fn since_6_6_a_positive_lag_preempts_and_a_negative_one_waits() {
         let mut queues = RunQueues::new(&machine());
         queues.share_fairly(eevdf(1), 3);
         queues.enqueue(0, READER);
         queues.enqueue(0, 1);
         queues.ran(0, READER, MS / 4);
-        // It leaves with an eighth of a millisecond too much, and is in the mean yet.
+        // It sleeps with a lag of -1/8 ms, and still counts in the average.
         queues.dequeue(0, READER);
         assert!(queues.is_delayed(READER));
         assert_eq!(queues.running(0), Some(1));
@@ -282,7 +294,7 @@ mod tests {
         queues.enqueue(0, READER);
         assert!(!queues.is_delayed(READER));
         assert_eq!(queues.running(0), Some(1), "it is not eligible yet");
-        // Both are at their mean after another eighth, and the next thread has had more after that.
+        // Both have a lag of 0 after another eighth; after that the next thread has a negative one.
         queues.ran(0, 1, MS / 4);
         queues.dequeue(0, READER);
         queues.ran(0, 1, MS / 4);

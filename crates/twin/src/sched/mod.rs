@@ -102,15 +102,15 @@ impl RunQueues {
         self.add(cpu, thread, false)
     }
 
-    /// A thread that was detached comes to a CPU. True if the CPU was idle.
+    /// A thread that migrates comes to a CPU. True if the CPU was idle.
     pub(crate) fn attach(&mut self, cpu: u32, thread: usize) -> bool {
         self.add(cpu, thread, true)
     }
 
-    fn add(&mut self, cpu: u32, thread: usize, moved: bool) -> bool {
+    fn add(&mut self, cpu: u32, thread: usize, migrates: bool) -> bool {
         self.node_threads_queued += usize::from(self.node_threads.contains(&thread));
         let queue = &mut self.queues[cpu as usize];
-        self.fair.iter_mut().for_each(|fair| fair.enqueue(cpu, thread, queue, moved));
+        self.fair.iter_mut().for_each(|fair| fair.enqueue(cpu, thread, queue, migrates));
         queue.push_back(thread);
         if self.fair.as_ref().is_some_and(|fair| fair.preempts(cpu, thread, queue)) {
             self.pick(cpu);
@@ -118,7 +118,7 @@ impl RunQueues {
         self.len(cpu) == 1
     }
 
-    /// True if a thread that sleeps wakes where it fell asleep, as it is on that queue yet (`ttwu_runnable`).
+    /// True if a thread that sleeps wakes where it fell asleep, as that queue still has it (`ttwu_runnable`).
     pub(crate) fn is_delayed(&self, thread: usize) -> bool {
         self.fair.as_ref().is_some_and(|fair| fair.is_delayed(thread))
     }
@@ -149,10 +149,10 @@ impl RunQueues {
         self.remove(cpu, thread, true)
     }
 
-    fn remove(&mut self, cpu: u32, thread: usize, moved: bool) -> bool {
+    fn remove(&mut self, cpu: u32, thread: usize, migrates: bool) -> bool {
         let queue = &mut self.queues[cpu as usize];
         let Some(at) = queue.iter().position(|&of| of == thread) else { return false };
-        self.fair.iter_mut().for_each(|fair| fair.dequeue(cpu, thread, queue, moved));
+        self.fair.iter_mut().for_each(|fair| fair.dequeue(cpu, thread, queue, migrates));
         queue.remove(at);
         self.node_threads_queued -= usize::from(self.node_threads.contains(&thread));
         if at == 0 {
