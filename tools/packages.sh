@@ -8,11 +8,14 @@
 
 # Suites with a list of sources in $own instead of the machine's sources; empty: those.
 suites=
+# File with the packages that count as installed; empty: the machine's.
+installed=
 
 # Options of apt for its files here.
 apt_options() {
     echo "-o Dir::State::lists=$own/lists${suites:+-$suites} -o Dir::Cache=$own/cache"
     [ -z "$suites" ] || echo "-o Dir::Etc::sourcelist=$own/$suites.list -o Dir::Etc::sourceparts=/dev/null"
+    [ -z "$installed" ] || echo "-o Dir::State::status=$installed"
 }
 
 # apt-get or apt-cache with these options.
@@ -31,6 +34,8 @@ update() {
     with_options apt-get update >"$own/update.log" 2>&1 || say "apt-get update failed: $own/update.log" >&2
     echo $$ >"$stamp"
 }
+
+codename() { (. /etc/os-release && echo "${VERSION_CODENAME:-}"); }
 
 is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q ' installed$'; }
 
@@ -63,10 +68,10 @@ install() { # [-t SUITE] package...
     }
 }
 
-# The suite of a Debian release with newer packages, at the address of the release itself, which apt knows however it is
-# written down. Both are in a list of sources of this tool's own, which is used while $suites is set.
+# A Debian release and its suite with newer packages, at the address of the machine's own release, which apt knows however
+# it is written down. Both are in a list of sources of this tool's own, which is used while $suites is set.
 use_backports() { # release
-    address=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Release: $1" | head -n 1)
+    address=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Release: $(codename)" | head -n 1)
     [ -n "$address" ] || return 1
     key=/usr/share/keyrings/debian-archive-keyring.gpg
     if [ -e "$key" ]; then key="[signed-by=$key] "; else key=; fi

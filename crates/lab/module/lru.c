@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * The LRU lists in full, as /proc/mmtwin_lru: which kinds of pages are on which list, in order. The kernel's own files
- * have their lengths only; which pages reclaim meets first, and what it does with them, hangs on the rest.
+ * have their lengths only; which pages reclaim meets first, and what it does with them, depends on the rest.
  *
  * A line per node and cgroup, one per list behind it, and one per CPU and batch of folios that are on no list yet:
  *
@@ -12,7 +12,7 @@
  * A run is ZONE/ORDER/FLAGS*FOLIOS: neighbours that are alike, in lists from the tail, where reclaim begins, in batches
  * in the order of entry. FLAGS are letters: a anonymous, s shmem (neither: of a file), b of a block device (metadata of
  * a file system), A active, r referenced, d dirty, w under writeback, i to be reclaimed after writeback, k workingset,
- * c swap cache, p with buffers, m mapped, x unevictable. Lists and batches that are empty are left out, as is the list
+ * c swap cache, p with buffers, m mapped, x unevictable. Lists and batches that are empty are not shown, nor is the list
  * of unevictable folios, which has no order. A batch is read without its lock, so the machine has to be quiet.
  */
 #include <linux/blkdev.h>
@@ -20,12 +20,30 @@
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
-#include <linux/pagevec.h>
 #include <linux/seq_file.h>
+#include <linux/version.h>
+#if __has_include(<linux/folio_batch.h>)
+#include <linux/folio_batch.h>
+#else
+#include <linux/pagevec.h>
+#endif
 
 #include "mmtwin.h"
 
 #define FLAGS 16
+
+/* The name until 6.15. */
+#ifndef FOLIO_MAPPING_FLAGS
+#define FOLIO_MAPPING_FLAGS PAGE_MAPPING_FLAGS
+#endif
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#define ANON_COST(lruvec) ((lruvec)->cost[0].count)
+#define FILE_COST(lruvec) ((lruvec)->cost[1].count)
+#else
+#define ANON_COST(lruvec) ((lruvec)->anon_cost)
+#define FILE_COST(lruvec) ((lruvec)->file_cost)
+#endif
 
 /* Folios that look alike. */
 struct run {
@@ -39,7 +57,7 @@ struct run {
 static void look(struct folio *folio, struct run *run)
 {
 	struct address_space *mapping = READ_ONCE(folio->mapping);
-	bool of_file = mapping && !((unsigned long)mapping & PAGE_MAPPING_FLAGS);
+	bool of_file = mapping && !((unsigned long)mapping & FOLIO_MAPPING_FLAGS);
 	char *flag = run->flags;
 
 	run->node = folio_nid(folio);
@@ -114,7 +132,7 @@ static void show_lruvec(struct seq_file *file, int node, const char *path, struc
 
 	spin_lock_irq(&lruvec->lru_lock);
 	seq_printf(file, "lruvec node=%d cgroup=%s anon_cost=%lu file_cost=%lu nonresident_age=%ld ", node, path,
-		   lruvec->anon_cost, lruvec->file_cost, atomic_long_read(&lruvec->nonresident_age));
+		   ANON_COST(lruvec), FILE_COST(lruvec), atomic_long_read(&lruvec->nonresident_age));
 	seq_printf(file, "refaults_anon=%lu refaults_file=%lu\n", lruvec->refaults[0], lruvec->refaults[1]);
 	for (list = 0; list < ARRAY_SIZE(names); list++) {
 		struct run run = {};
@@ -150,7 +168,7 @@ static void show_batches(struct seq_file *file)
 {
 	/* Batches of a CPU lie one behind the other; their lock has no size. */
 	static const char *const names[] = { "lru_add", "deactivate_file", "deactivate", "lazyfree", "activate" };
-	struct folio_batch __percpu *batches = (void __percpu *)mmtwin_symbol("cpu_fbatches");
+	struct folio_batch __percpu *batches = (void __percpu *)(uintptr_t)mmtwin_symbol("cpu_fbatches");
 	unsigned int i;
 	int cpu;
 

@@ -32,8 +32,9 @@ int mmtwin_show_nodes(struct seq_file *file, void *unused)
 
 	for_each_online_node(node) {
 		of = NODE_DATA(node);
+		/* Newer kernels have an atomic_t of the failures, which is an int. */
 		seq_printf(file, "node=%d kswapd_order=%d kswapd_highest_zoneidx=%d kswapd_failures=%d ", node,
-			   of->kswapd_order, of->kswapd_highest_zoneidx, of->kswapd_failures);
+			   of->kswapd_order, of->kswapd_highest_zoneidx, *(int *)&of->kswapd_failures);
 		seq_printf(file, "kcompactd_max_order=%d flags=%#lx totalreserve=%lu\n", of->kcompactd_max_order,
 			   of->flags, of->totalreserve_pages);
 		for (index = 0; index < MAX_NR_ZONES; index++) {

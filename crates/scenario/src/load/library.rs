@@ -88,6 +88,7 @@ pub(super) const BUNDLES: Library = Library {
         "6.12"
         "6.12-unbatched"
         "6.18"
+        "7.3"
     },
 };
 
