@@ -68,7 +68,8 @@ pub struct FidelityGenerate {
 /// `mmtwin fidelity run`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Each scenario runs on the kernels 6.1 and 6.12 with two seeds, in mode exact. A
+Each scenario runs on the kernels 6.1 and 6.12 with two seeds, in mode exact, and
+every third (those whose seed 3 divides) on 7.3: make lab KERNELS=\"6.1 6.12 7.3\". A
 run that is stored is not run again; after Ctrl-C the same command continues.
 What is stored is in runs/development and runs/test of the directory.
 

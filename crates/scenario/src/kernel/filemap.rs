@@ -16,6 +16,10 @@ pub struct Filemap {
     pub index_blocks: IndexBlocks,
     /// A mapping that is read in order is read ahead like a call's file (`do_sync_mmap_readahead`; modelled to 3.5).
     pub mmap_sequential: bool,
+    /// Windows of read-ahead (`page_cache_sync_ra`, `page_cache_async_ra`).
+    pub readahead: ReadaheadWindows,
+    /// What counts against the misses after which a mapped read reads nothing around its page (`mmap_miss`).
+    pub mmap_hits: MmapHits,
     /// Pages are allocated as cold ones, and read-ahead retries like other requests (`page_cache_alloc_cold`; modelled
     /// to 3.5). Later read-ahead does not retry (`readahead_gfp_mask`).
     pub cold_pages: bool,
@@ -42,5 +46,29 @@ variant! {
         Light = "light",
         /// They do not, and wake kswapd: 4.20 and newer.
         WakeKswapd = "wake-kswapd",
+    }
+}
+
+variant! {
+    /// Windows of read-ahead.
+    pub enum ReadaheadWindows {
+        /// A page that is missing where the window ends continues it (`ondemand_readahead`): to 6.11.
+        OnDemand = "on-demand",
+        /// Only a marked page continues a window: 6.12 and newer.
+        Marked = "marked",
+        /// So, and windows end at multiples of the order that folios could have: 7.3. Which release began is not known.
+        Aligned = "aligned",
+    }
+}
+
+variant! {
+    /// What counts against misses.
+    pub enum MmapHits {
+        /// Each page that a fault looks at to map it (`filemap_map_pages`): to 6.9.
+        Pages = "pages",
+        /// The same without pages that were evicted from the workingset before: 6.10 and newer.
+        FreshPages = "fresh-pages",
+        /// A fault that finds its page and does not wait: 7.3. Which release began is not known.
+        Faults = "faults",
     }
 }

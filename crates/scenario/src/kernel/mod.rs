@@ -22,7 +22,7 @@ pub use balancing::{
     NumaBalancing, PeriodAdaptation, PeriodReset, PlacementAt, PlacementMoves, RecomputeOnJoin, ScanSharing, ScanStart,
     SearchPrefers, SharedPages, Statistics, TaskSearch,
 };
-pub use filemap::{FaultRetry, Filemap, IndexBlocks};
+pub use filemap::{FaultRetry, Filemap, IndexBlocks, MmapHits, ReadaheadWindows};
 pub use limits::{Limits, limits};
 pub use reclaim::{
     Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, HighOrder, KswapdWakeup, LruScope, NewAnon,

@@ -48,7 +48,7 @@ pub(super) const PRESETS: Library = Library {
         "epyc-milan-2s"
         "epyc-genoa-1s"
         "xeon-8s-glueless"
-        "lab-4n" "lab-4n-6.12" "lab-4n-smp"
+        "lab-4n" "lab-4n-6.12" "lab-4n-7.3" "lab-4n-smp"
         "phenom-4c-3g" "phenom-4c-8g"
         "ppc970-4c-3g"
     },

@@ -174,6 +174,8 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
             FaultRetry::Reads => reclaim::Retries::Reads,
         },
         mmap_sequential: files.mmap_sequential,
+        readahead: files.readahead,
+        mmap_hits: files.mmap_hits,
         cold_pages: files.cold_pages,
         swap_by_page: said.swap_rw_page,
         swap_readahead: match said.swap_readahead {

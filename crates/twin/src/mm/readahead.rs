@@ -1,10 +1,12 @@
-//! Which pages of a file are read together: `ondemand_readahead`, `do_sync_mmap_readahead`, `do_async_mmap_readahead`
-//! (5.18 to 6.9).
+//! Which pages of a file are read together: `ondemand_readahead` (5.18 to 6.11), `page_cache_sync_ra` and
+//! `page_cache_async_ra` (6.12 and newer), `do_sync_mmap_readahead`, `do_async_mmap_readahead`.
 //!
 //! A window of pages is read ahead of a reader; when the reader reaches the marked page, the next window is read. A
-//! reader that jumps is treated as a stream if pages before its position are in memory (`try_context_readahead`). Not
+//! reader that jumps is treated as a stream if pages before its position are in memory. Not
 //! modelled: large folios, requests of more than a page, advice. Checked by tests here and against guests, whose reads
 //! it has to equal (docs/fidelity.md).
+
+use mmtwin_scenario::kernel::ReadaheadWindows;
 
 /// Misses of mapped reads after which nothing is read around them (`MMAP_LOTSAMISS`).
 const LOTS_OF_MISSES: u32 = 100;
@@ -15,9 +17,20 @@ pub(crate) struct Readahead {
     start: u64,
     size: u64,
     async_size: u64,
+    /// Of the folios of the last window, if the file had large ones.
+    order: u32,
     /// Page that was read last.
     prev: Option<u64>,
     mmap_miss: u32,
+}
+
+/// Limits of a window, in pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Most that are read ahead.
+    pub max: u64,
+    /// Of the file.
+    pub len: u64,
 }
 
 /// Pages to read, and which of them is marked.
@@ -56,41 +69,47 @@ impl Readahead {
         self.prev.map_or(page == 0, |prev| page == prev + 1)
     }
 
-    /// A call reaches a page that is not in memory (`marked` false), or the marked one. At most `max` pages are read,
-    /// of a file with `len`. `cached` is true for pages in memory.
+    /// A reader that asks for some pages reaches one that is not in memory (`marked` false), or the marked one.
+    /// `cached` is true for pages in memory.
     pub(crate) fn on_demand(
         &mut self,
-        page: u64,
-        marked: bool,
-        (max, len): (u64, u64),
+        rules: ReadaheadWindows,
+        (page, asked, marked): (u64, u64, bool),
+        limits: Limits,
         cached: impl Fn(u64) -> bool,
     ) -> Option<Window> {
-        let expected = (self.start + self.size).saturating_sub(self.async_size);
-        let near = self.prev.is_some_and(|prev| page.wrapping_sub(prev) <= 1);
-        if page > 0 && self.size > 0 && (page == expected || page == self.start + self.size) {
+        if rules == ReadaheadWindows::OnDemand {
+            self.ondemand_readahead((page, asked, marked), limits, cached)
+        } else if marked {
+            self.page_cache_async_ra(rules, (page, asked), limits, cached)?;
+            self.window(rules, limits)
+        } else {
+            self.order = 0;
+            match self.begin(page, limits.max, cached) {
+                true => self.window(rules, limits),
+                false => window(page, 1, 0, limits.len),
+            }
+        }
+    }
+
+    /// To 6.11.
+    fn ondemand_readahead(
+        &mut self,
+        (page, asked, marked): (u64, u64, bool),
+        limits: Limits,
+        cached: impl Fn(u64) -> bool,
+    ) -> Option<Window> {
+        let max = limits.max;
+        if page > 0 && self.size > 0 && (page == self.expected() || page == self.start + self.size) {
             self.start += self.size;
             self.size = next_size(self.size, max);
             self.async_size = self.size;
         } else if page > 0 && marked {
-            // A stream whose window was set by another reader.
-            let start = (page + 1..=page + max).find(|&at| at >= len || !cached(at))?;
-            self.start = start;
-            self.size = next_size(start - page + 1, max);
-            self.async_size = self.size;
-        } else if page == 0 || near || self.prev.is_none() && page <= 1 {
-            self.start = page;
-            self.size = first_size(max);
-            self.async_size = if self.size > 1 { self.size - 1 } else { self.size };
-        } else {
-            let history = (page.saturating_sub(max)..page).rev().take_while(|&at| cached(at)).count() as u64;
-            if history <= 1 {
-                // One page, and the windows stay as they are.
-                return window(page, 1, 0, len);
-            }
-            // A stream that began at the start of the file is likely to be long.
-            let history = if history == page { 2 * history } else { history };
-            (self.start, self.size, self.async_size) = (page, (history + 1).min(max), 1);
+            self.beyond(page, asked, limits, cached)?;
+        } else if !self.begin(page, max, cached) {
+            return window(page, 1, 0, limits.len);
         }
+        // The read reaches its own mark.
         if page == self.start && self.size == self.async_size {
             let more = next_size(self.size, max);
             if self.size + more <= max {
@@ -100,24 +119,95 @@ impl Readahead {
                 (self.size, self.async_size) = (max, max / 2);
             }
         }
-        window(self.start, self.size, self.async_size, len)
+        self.window(ReadaheadWindows::OnDemand, limits)
+    }
+
+    /// The marked page is reached: 6.12 and newer. `None`: all pages behind it are in memory.
+    fn page_cache_async_ra(
+        &mut self,
+        rules: ReadaheadWindows,
+        (page, asked): (u64, u64),
+        limits: Limits,
+        cached: impl Fn(u64) -> bool,
+    ) -> Option<()> {
+        if page == self.expected() {
+            self.start += self.size;
+            self.size = self.size.max(next_size(self.size, limits.max));
+        } else {
+            self.beyond(page, asked, limits, cached)?;
+        }
+        if rules == ReadaheadWindows::Aligned {
+            self.align(limits.max);
+        }
+        self.async_size = self.size;
+        Some(())
+    }
+
+    /// Where the mark of the window is.
+    fn expected(&self) -> u64 {
+        (self.start + self.size).saturating_sub(self.async_size)
+    }
+
+    /// A page is missing that no window goes on with (`page_cache_sync_ra`). False: it is read alone, and the windows
+    /// stay as they are.
+    fn begin(&mut self, page: u64, max: u64, cached: impl Fn(u64) -> bool) -> bool {
+        if page == 0 || self.prev.is_some_and(|prev| page.wrapping_sub(prev) <= 1) {
+            self.start = page;
+            self.size = first_size(max);
+            self.async_size = if self.size > 1 { self.size - 1 } else { self.size };
+            return true;
+        }
+        let history = (page.saturating_sub(max)..page).rev().take_while(|&at| cached(at)).count() as u64;
+        if history <= 1 {
+            return false;
+        }
+        // A stream that began at the start of the file is likely to be long.
+        let history = if history == page { 2 * history } else { history };
+        (self.start, self.size, self.async_size) = (page, (history + 1).min(max), 1);
+        true
+    }
+
+    /// The next window is behind what is in memory after a mark that another reader has set.
+    fn beyond(&mut self, page: u64, asked: u64, limits: Limits, cached: impl Fn(u64) -> bool) -> Option<()> {
+        let start = (page + 1..=page + limits.max).find(|&at| at >= limits.len || !cached(at))?;
+        self.start = start;
+        self.size = next_size(start - page + asked, limits.max);
+        self.async_size = self.size;
+        Some(())
+    }
+
+    /// A window ends where a large folio would, which are larger from window to window.
+    fn align(&mut self, max: u64) {
+        self.order = (self.order + 2).min(max.max(1).trailing_zeros());
+        let end = (self.start + self.size) >> self.order << self.order;
+        if end > self.start {
+            self.size = end - self.start;
+        }
+        self.order = self.order.min(self.size.max(1).ilog2());
+    }
+
+    /// The part of the window inside the file. Since 7.3 one that reaches its end has no mark.
+    fn window(&self, rules: ReadaheadWindows, limits: Limits) -> Option<Window> {
+        let mut window = window(self.start, self.size, self.async_size, limits.len)?;
+        window.mark = window.mark.filter(|_| rules != ReadaheadWindows::Aligned || window.end < limits.len);
+        Some(window)
     }
 
     /// A mapped page that is not in memory is accessed: the pages around it are read too, unless that has not helped
     /// before.
-    pub(crate) fn around(&mut self, page: u64, (max, len): (u64, u64)) -> Option<Window> {
+    pub(crate) fn around(&mut self, rules: ReadaheadWindows, page: u64, limits: Limits) -> Option<Window> {
         self.mmap_miss = (self.mmap_miss + 1).min(10 * LOTS_OF_MISSES);
         if self.mmap_miss > LOTS_OF_MISSES {
-            return window(page, 1, 0, len);
+            return window(page, 1, 0, limits.len);
         }
-        self.start = page.saturating_sub(max / 2);
-        (self.size, self.async_size) = (max, max / 4);
-        window(self.start, self.size, self.async_size, len)
+        self.start = page.saturating_sub(limits.max / 2);
+        (self.size, self.async_size, self.order) = (limits.max, limits.max / 4, 0);
+        self.window(rules, limits)
     }
 
-    /// A mapped page that is in memory had to be mapped: reading around has helped.
-    pub(crate) fn hit(&mut self) {
-        self.mmap_miss = self.mmap_miss.saturating_sub(1);
+    /// Mapped reads found pages in memory: reading around has helped.
+    pub(crate) fn hit(&mut self, pages: u32) {
+        self.mmap_miss = self.mmap_miss.saturating_sub(pages);
     }
 }
 
@@ -133,14 +223,14 @@ mod tests {
     use super::*;
 
     /// The windows of a sequential reader of a file with this many pages.
-    fn stream(len: u64, max: u64) -> Vec<(u64, u64, Option<u64>)> {
+    fn stream(rules: ReadaheadWindows, len: u64, max: u64) -> Vec<(u64, u64, Option<u64>)> {
         let (mut ra, mut cached, mut mark) = (Readahead::default(), 0, None);
         let mut windows = Vec::new();
         for page in 0..len {
             let marked = mark == Some(page);
             if page >= cached || marked {
                 let at = cached;
-                let window = ra.on_demand(page, marked, (max, len), |page| page < at);
+                let window = ra.on_demand(rules, (page, 1, marked), Limits { max, len }, |page| page < at);
                 if let Some(window) = window {
                     windows.push((window.start, window.end, window.mark));
                     cached = cached.max(window.end);
@@ -154,7 +244,8 @@ mod tests {
 
     #[test]
     fn windows_of_a_stream_grow() {
-        let windows = stream(130, 32);
+        let windows = stream(ReadaheadWindows::OnDemand, 130, 32);
+        assert_eq!(windows, stream(ReadaheadWindows::Marked, 130, 32));
         assert_eq!(
             windows,
             [
@@ -170,10 +261,33 @@ mod tests {
     }
 
     #[test]
+    fn windows_of_7_3_end_where_large_folios_do() {
+        let windows = stream(ReadaheadWindows::Aligned, 130, 32);
+        let ends: Vec<u64> = windows.iter().map(|(_, end, _)| *end).collect();
+        assert_eq!(ends, [4, 12, 16, 24, 32, 48, 64, 96, 128, 130]);
+        assert_eq!((windows[5], windows[9]), ((32, 48, Some(32)), (128, 130, None)));
+    }
+
+    #[test]
+    fn since_6_12_a_missing_page_does_not_continue_a_window() {
+        let next = |rules| {
+            let mut ra = Readahead::default();
+            let limits = Limits { max: 32, len: 1000 };
+            ra.on_demand(rules, (0, 1, false), limits, |_| false);
+            ra.note(3);
+            ra.on_demand(rules, (4, 1, false), limits, |_| false).map(|window| (window.start, window.end))
+        };
+        assert_eq!(next(ReadaheadWindows::OnDemand), Some((4, 12)));
+        assert_eq!(next(ReadaheadWindows::Marked), Some((4, 8)));
+    }
+
+    #[test]
     fn single_reads_read_single_pages() {
         let mut ra = Readahead::default();
         let read = |ra: &mut Readahead, page| {
-            let window = ra.on_demand(page, false, (32, 1000), |page| (300..306).contains(&page) || page < 4);
+            let limits = Limits { max: 32, len: 1000 };
+            let cached = |page| (300..306).contains(&page) || page < 4;
+            let window = ra.on_demand(ReadaheadWindows::OnDemand, (page, 1, false), limits, cached);
             ra.note(page);
             window.map(|window| (window.start, window.end, window.mark))
         };
@@ -191,13 +305,15 @@ mod tests {
     #[test]
     fn mapped_reads_read_around_until_it_does_not_help() {
         let mut ra = Readahead::default();
-        let around = |ra: &mut Readahead, page| ra.around(page, (32, 1000)).map(|at| (at.start, at.end, at.mark));
+        let limits = Limits { max: 32, len: 1000 };
+        let around = |ra: &mut Readahead, page| {
+            ra.around(ReadaheadWindows::OnDemand, page, limits).map(|at| (at.start, at.end, at.mark))
+        };
         assert_eq!(around(&mut ra, 100), Some((84, 116, Some(108))));
         assert_eq!(around(&mut ra, 3), Some((0, 32, Some(24))));
         (0..98).for_each(|_| assert!(around(&mut ra, 500).is_some()));
         assert_eq!(around(&mut ra, 500), Some((500, 501, None)));
-        ra.hit();
-        ra.hit();
+        ra.hit(2);
         assert_eq!(around(&mut ra, 500), Some((484, 516, Some(508))));
     }
 }

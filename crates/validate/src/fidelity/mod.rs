@@ -33,6 +33,8 @@ use store::Runs;
 
 /// Kernels of the lab.
 pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
+/// The newest kernel, on which every third generated scenario runs too.
+pub const NEWEST: &str = "7.3";
 /// Modes of the lab.
 pub const MODES: [Mode; 2] = [Mode::Exact, Mode::Smp];
 /// The scenario that does nothing: what the kernel and the agent do by themselves.
@@ -82,7 +84,7 @@ pub struct EventByEvent {
 }
 
 /// All cells of a directory: scenarios by name, then kernels, then modes. A kernel that a scenario is not for has no
-/// cell.
+/// cell. Of the newest kernel there is what it does without a workload, for the generated scenarios.
 pub fn cells(directory: &Path) -> Result<Vec<Cell>, Error> {
     let entries =
         std::fs::read_dir(directory).map_err(|error| Error::Fidelity(format!("{}: {error}", directory.display())))?;
@@ -93,14 +95,15 @@ pub fn cells(directory: &Path) -> Result<Vec<Cell>, Error> {
     for path in paths {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let stored = directory.join("runs").join(format!("{name}.jsonl.zst"));
+        let of = |kernel: &str, mode| Cell {
+            name: name.clone(),
+            kernel: kernel.into(),
+            mode,
+            path: path.clone(),
+            stored: stored.clone(),
+        };
         for kernel in KERNELS {
-            let of_mode = |mode| Cell {
-                name: name.clone(),
-                kernel: kernel.into(),
-                mode,
-                path: path.clone(),
-                stored: stored.clone(),
-            };
+            let of_mode = |mode| of(kernel, mode);
             // Its own kernel must do; another may lack an event or a variant.
             let own = load(&path, &[]).map_err(failed)?.kernel.release == kernel;
             match of_mode(Mode::Exact).scenario(1) {
@@ -108,6 +111,9 @@ pub fn cells(directory: &Path) -> Result<Vec<Cell>, Error> {
                 Err(_) if !own => {}
                 Err(failure) => return Err(failure),
             }
+        }
+        if name == BACKGROUND {
+            cells.push(of(NEWEST, Mode::Exact));
         }
     }
     Ok(cells)
@@ -137,10 +143,9 @@ impl Judge {
 impl Cell {
     /// The scenario with a seed, on a machine as the mode and the kernel make it.
     pub fn scenario(&self, seed: u64) -> Result<Scenario, Error> {
-        let machine = match (self.mode, self.kernel.as_str()) {
-            (Mode::Exact, "6.12") => "lab-4n-6.12",
-            (Mode::Exact, _) => "lab-4n",
-            (Mode::Smp, _) => "lab-4n-smp",
+        let machine = match self.mode {
+            Mode::Exact => generate::preset(&self.kernel),
+            Mode::Smp => "lab-4n-smp",
         };
         let sets = [
             format!("kernel.release={:?}", self.kernel),

@@ -12,12 +12,13 @@ use crate::frame::{Flag, Pfn};
 use crate::hw::IoClass;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
-use crate::mm::readahead::Window;
+use crate::mm::readahead::{Limits, Window};
 use crate::mm::region::Entry;
 use crate::mm::vmscan::Retries;
 use crate::page_alloc::{AllocationFailure, Caller, Request};
 use crate::time::{PS_PER_NS, Ps};
 use crate::vmstat::NodeItem;
+use mmtwin_scenario::kernel::MmapHits;
 use rustc_hash::FxHashMap;
 
 /// A single page of a file that a reader waits for. Unlike read-ahead, its allocation may use file systems (`__GFP_FS`).
@@ -78,7 +79,7 @@ impl AccessState {
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => pfn,
             _ => {
-                if !reader.alone && !self.ahead(kernel, caller, (region, mapper, reader), page, false)? {
+                if !reader.alone && !self.ahead(kernel, caller, (region, mapper, reader), (page, 1), false)? {
                     return Ok(Touched::Again);
                 }
                 match self.regions[region].entry(page) {
@@ -93,7 +94,7 @@ impl AccessState {
         let marked = kernel.alloc.frames.has(pfn, Flag::Reclaim) && !kernel.alloc.frames.has(pfn, Flag::Writeback);
         if marked {
             kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
-            if !self.ahead(kernel, caller, (region, mapper, reader), page, true)? {
+            if !self.ahead(kernel, caller, (region, mapper, reader), (page, 1), true)? {
                 return Ok(Touched::Again);
             }
         }
@@ -160,10 +161,12 @@ impl AccessState {
         page: u64,
         write: bool,
     ) -> Result<Touched, AllocationFailure> {
-        let limits = (self.readahead_pages, self.regions[region].len());
+        let limits = Limits { max: self.readahead_pages, len: self.regions[region].len() };
+        let (windows, hits) = (kernel.reclaim.rules.readahead, kernel.reclaim.rules.mmap_hits);
         // In 2012 a mapping that was read in order was read ahead like a call's file.
         let sequential = kernel.reclaim.rules.mmap_sequential;
         self.use_file(kernel, caller, region, page)?;
+        let begins = reader.pending.is_none() && reader.brought.is_empty();
         if !self.finish(kernel, caller, region, reader)? {
             return Ok(Touched::Again);
         }
@@ -171,17 +174,27 @@ impl AccessState {
         let retries = kernel.reclaim.rules.retries;
         let reads;
         let tried = reader.tried.take() == Some(page);
+        if begins && !write && hits != MmapHits::Faults && !self.is_mappable(kernel, caller.cpu, region, page) {
+            // Its neighbours are mapped before the page is read or read ahead of.
+            let found = self.mmap_hits(kernel, caller.cpu, (region, page), hits, tried);
+            self.regions[region].readahead[mapper].hit(found);
+        }
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => {
                 // Of a write, only the page itself is mapped: it counts if it did not have to be read for this fault.
-                if write && !tried && reader.pending.is_none() && reader.brought.is_empty() {
-                    self.regions[region].readahead[mapper].hit();
+                if write && !tried && begins {
+                    self.regions[region].readahead[mapper].hit(1);
                 }
                 let marked = kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
                 reads = marked;
                 kernel.stat.events.faults += u64::from(marked && retries == Retries::Reads);
-                if marked && !self.ahead(kernel, caller, (region, mapper, reader), page, true)? {
-                    return Ok(Touched::Again);
+                if marked {
+                    if !write && hits == MmapHits::Faults {
+                        self.regions[region].readahead[mapper].hit(1);
+                    }
+                    if !self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), true)? {
+                        return Ok(Touched::Again);
+                    }
                 }
                 pfn
             }
@@ -196,9 +209,9 @@ impl AccessState {
                 reads = true;
                 kernel.stat.events.faults += u64::from(retries == Retries::Reads);
                 let all = if sequential && self.regions[region].readahead[mapper].is_next(page) {
-                    self.ahead(kernel, caller, (region, mapper, reader), page, false)?
+                    self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), false)?
                 } else {
-                    reader.pending = self.regions[region].readahead[mapper].around(page, limits);
+                    reader.pending = self.regions[region].readahead[mapper].around(windows, page, limits);
                     self.finish(kernel, caller, region, reader)?
                 };
                 if !all {
@@ -226,20 +239,46 @@ impl AccessState {
         if sequential {
             self.regions[region].readahead[mapper].note(page);
         }
-        let mapped = self.map_around(kernel, caller.cpu, (region, mapper), page, write);
+        if !write {
+            let found = self.mmap_hits(kernel, caller.cpu, (region, page), hits, tried);
+            self.regions[region].readahead[mapper].hit(found);
+        }
+        self.map_around(kernel, caller.cpu, (region, mapper), page, write);
         if write {
             kernel.spend(caller.cpu, self.costs.mkwrite);
             self.dirty_mapped(kernel, caller, region, page);
-        } else {
-            let ra = &mut self.regions[region].readahead[mapper];
-            (0..mapped).for_each(|_| ra.hit());
         }
         Ok(Touched::Done)
     }
 
+    /// True if a read fault maps a page of a file without reading: it is in memory, has been read, and is not marked.
+    fn is_mappable(&self, kernel: &Kernel, cpu: u32, region: usize, page: u64) -> bool {
+        match self.regions[region].entry(page) {
+            Entry::Present(pfn) => {
+                !kernel.alloc.frames.has(pfn, Flag::Reclaim) && !self.is_being_read(kernel, cpu, pfn)
+            }
+            _ => false,
+        }
+    }
+
+    /// What a read fault counts against misses when it maps the pages around its own.
+    fn mmap_hits(&self, kernel: &Kernel, cpu: u32, (region, page): (usize, u64), rule: MmapHits, tried: bool) -> u32 {
+        let evicted = |page| match self.regions[region].entry(page) {
+            Entry::Present(pfn) => kernel.alloc.frames.has(pfn, Flag::Workingset),
+            _ => false,
+        };
+        let first = page / self.fault_around * self.fault_around;
+        let around = first..(first + self.fault_around).min(self.regions[region].len());
+        let mappable = around.filter(|&at| self.is_mappable(kernel, cpu, region, at));
+        match rule {
+            MmapHits::Pages => mappable.count() as u32,
+            MmapHits::FreshPages => mappable.filter(|&at| !evicted(at)).count() as u32,
+            MmapHits::Faults => u32::from(!tried && !evicted(page)),
+        }
+    }
+
     /// Maps a page of a file or of shared memory that is in memory. A read fault also maps the neighbours in memory
     /// (`do_fault_around`), except the marked one, which must fault when it is accessed; a write fault does not.
-    /// Returns the number of pages.
     pub(super) fn map_around(
         &mut self,
         kernel: &mut Kernel,
@@ -247,7 +286,7 @@ impl AccessState {
         (region, mapper): (usize, usize),
         page: u64,
         write: bool,
-    ) -> u64 {
+    ) {
         let around = if write { 1 } else { self.fault_around };
         let (first, now, of) = (page / around * around, kernel.clock(cpu), &mut self.regions[region]);
         let mut mapped = 0;
@@ -265,7 +304,6 @@ impl AccessState {
         }
         // The fault itself has the cost of the page that it is about.
         kernel.spend(cpu, self.costs.map_around * u64::saturating_sub(mapped, 1));
-        mapped
     }
 
     /// Reads ahead of a reader that has reached a missing page or the marked one; false as [`Self::finish`].
@@ -274,13 +312,14 @@ impl AccessState {
         kernel: &mut Kernel,
         caller: &mut Caller,
         (region, mapper, reader): (usize, usize, &mut Reader),
-        page: u64,
+        (page, asked): (u64, u64),
         marked: bool,
     ) -> Result<bool, AllocationFailure> {
         let of = &self.regions[region];
         let cached = |page| of.is_cached(page);
+        let limits = Limits { max: self.readahead_pages, len: of.len() };
         let mut ra = of.readahead[mapper];
-        reader.pending = ra.on_demand(page, marked, (self.readahead_pages, of.len()), cached);
+        reader.pending = ra.on_demand(kernel.reclaim.rules.readahead, (page, asked, marked), limits, cached);
         self.regions[region].readahead[mapper] = ra;
         self.finish(kernel, caller, region, reader)
     }

@@ -53,6 +53,7 @@ use crate::mm::workingset;
 use crate::probe::Task;
 use crate::time::{Ns, Ps};
 use mmtwin_event::Typed;
+use mmtwin_scenario::kernel::{MmapHits, ReadaheadWindows};
 use std::collections::BTreeMap;
 
 /// Priority that a scan begins with: 1/4096 of a list.
@@ -112,6 +113,10 @@ pub struct Rules {
     pub page_cluster: u32,
     /// A mapping that is read in order is read ahead like a call's file.
     pub mmap_sequential: bool,
+    /// Windows of read-ahead.
+    pub readahead: ReadaheadWindows,
+    /// What counts against misses of mapped reads.
+    pub mmap_hits: MmapHits,
     /// Pages of files are allocated as cold ones, and read-ahead may retry.
     pub cold_pages: bool,
     /// kswapd writes dirty file pages of a node where there are many; otherwise reclaim writes none.
@@ -156,6 +161,8 @@ impl Rules {
         swap_readahead: SwapReadahead::Vma,
         page_cluster: 3,
         mmap_sequential: false,
+        readahead: ReadaheadWindows::OnDemand,
+        mmap_hits: MmapHits::Pages,
         cold_pages: false,
         writes_dirty_files: true,
         new_anon_active: false,

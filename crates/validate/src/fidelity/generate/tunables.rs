@@ -33,7 +33,11 @@ pub struct Kernel {
 
 /// The preset of the lab's guest with a release.
 pub fn preset(release: &str) -> &'static str {
-    if release == "6.12" { "lab-4n-6.12" } else { "lab-4n" }
+    match release {
+        "6.12" => "lab-4n-6.12",
+        "7.3" => "lab-4n-7.3",
+        _ => "lab-4n",
+    }
 }
 
 /// Draws one.

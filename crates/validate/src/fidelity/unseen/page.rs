@@ -5,7 +5,7 @@ use super::aggregate::{COLUMNS, table};
 use super::ranking::ranking;
 use super::{Choice, Chosen, Judged, Quantity, Row, Set, rows};
 use crate::Error;
-use crate::fidelity::failed;
+use crate::fidelity::{NEWEST, failed};
 use crate::fidelity::page::wrapped;
 use std::fmt::Write;
 use std::path::Path;
@@ -24,7 +24,7 @@ const SHOWN: usize = 15;
 /// A set with what was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Name of the set.
+    /// Name of the set, and of the kernel where it is one alone.
     pub set: String,
     /// Commit of the twin.
     pub commit: String,
@@ -45,18 +45,25 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of all cells of a set.
-    pub fn new(set: Set, (commit, date): (&str, &str), judged: &[Judged], chosen: Option<Chosen>) -> Summary {
+    /// A set on the kernels on which all of it runs, and on the newest, on which a third of it does.
+    pub fn of(set: Set, twin: (&str, &str), judged: &[Judged], chosen: Option<Chosen>) -> [Summary; 2] {
+        let newest = format!("{} set on {NEWEST}", set.name());
+        let (newer, all): (Vec<&Judged>, Vec<&Judged>) = judged.iter().partition(|of| of.cell.kernel == NEWEST);
+        [Summary::new(format!("{} set", set.name()), twin, &all, chosen), Summary::new(newest, twin, &newer, None)]
+    }
+
+    fn new(set: String, (commit, date): (&str, &str), judged: &[&Judged], chosen: Option<Chosen>) -> Summary {
         let quantities: Vec<Quantity> = judged.iter().flat_map(|of| of.quantities.iter().cloned()).collect();
-        let mut seeds: Vec<u64> = judged.iter().map(|of| of.cell.seed).collect();
+        let ran = || judged.iter().filter(|of| !of.ends.is_empty());
+        let mut seeds: Vec<u64> = ran().map(|of| of.cell.seed).collect();
         seeds.dedup();
         let ends = || judged.iter().flat_map(|of| &of.ends);
         Summary {
-            set: set.name().into(),
+            set,
             commit: commit.into(),
             date: date.into(),
             scenarios: seeds.len(),
-            cells: judged.iter().filter(|of| !of.ends.is_empty()).count(),
+            cells: ran().count(),
             runs: ends().count(),
             alike: ends().filter(|(kernel, twin)| kernel.is_like(twin)).count(),
             // With the digits of the file, so that the page is the same of either.
@@ -68,7 +75,7 @@ impl Summary {
     fn sentence(&self) -> String {
         let Summary { set, commit, date, scenarios, cells, runs, alike, .. } = self;
         format!(
-            "The {set} set: {scenarios} scenarios, {cells} cells of a scenario on a kernel, {runs} runs of a kernel, of which \
+            "The {set}: {scenarios} scenarios, {cells} cells of a scenario on a kernel, {runs} runs of a kernel, of which \
              {alike} ended as the twin's did. Twin of commit {commit}, {date}."
         )
     }
@@ -192,8 +199,8 @@ fn opening(summaries: &[Summary]) -> String {
 
 /// How to read the table.
 const HOW: [&str; 2] = [
-    "Every scenario runs in the [lab](reference/lab.md) in mode exact, on 6.1 and 6.12, with the seeds 1 and 2, and in the \
-     twin from the state of each guest. An error is the distance of the twin's median from the kernel's, without what an \
+    "Every scenario runs in the [lab](reference/lab.md) in mode exact, on 6.1 and 6.12, every third on 7.3 too, with \
+     the seeds 1 and 2, and in the twin from the state of each guest. An error is the distance of the twin's median from the kernel's, without what an \
      idle guest counts, in percent of the kernel's. A quantity is judged if one side has 1000 of it (stalls 100; phases \
      0.1 s; throughput 100 accesses per second; makespan 1 s); where the kernel has less, the error is in percent of that. \
      Node counters and placement are judged on machines with several nodes, phases with a duration by their throughput, \
@@ -244,13 +251,13 @@ mod tests {
     fn summary() -> Summary {
         let rows = rows(&[]);
         let (commit, date) = ("abc".into(), "2026-11-26".into());
-        Summary { set: "test".into(), commit, date, scenarios: 2, cells: 4, runs: 8, alike: 7, rows, chosen: None }
+        Summary { set: "test set".into(), commit, date, scenarios: 2, cells: 4, runs: 8, alike: 7, rows, chosen: None }
     }
 
     #[test]
     fn the_file_has_all_that_the_table_has() {
         let chosen = Chosen { families: 3, tau: (Some(0.5), 2), clear: (None, 0), best: (1, 2) };
-        let of = [summary(), Summary { set: "development".into(), chosen: Some(chosen), ..summary() }];
+        let of = [summary(), Summary { set: "development set".into(), chosen: Some(chosen), ..summary() }];
         assert_eq!(read(&text(&of), &choices(&of)), Some(of.to_vec()));
         assert_eq!(read("set,commit\n", &choices(&of)), None);
         assert_eq!(read(&text(&of), ""), None);
