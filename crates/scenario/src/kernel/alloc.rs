@@ -44,6 +44,9 @@ variant! {
         LargeOrReclaimable = "large-or-reclaimable",
         /// Requests that find a large block, and all unmovable or reclaimable ones: 4.0 and newer.
         LargeOrUnmovable = "large-or-unmovable",
+        /// The same, but block by block from the largest on, until one of them can be taken with its pageblock; only then
+        /// pages of the smallest block (`__rmqueue_claim`, `__rmqueue_steal`): 6.15 and newer, and 6.12's stable series.
+        ClaimThenSteal = "claim-then-steal",
     }
 }
 

@@ -12,6 +12,8 @@ pub struct Reclaim {
     pub lru: LruScope,
     /// How the pressure is divided between anonymous and file pages.
     pub scan_balance: ScanBalance,
+    /// Where scanned and reclaimed pages are counted.
+    pub counters: ReclaimCounters,
     /// List that a new anonymous page enters.
     pub new_anon: NewAnon,
     /// Detection of refaults.
@@ -118,6 +120,19 @@ variant! {
         Cost = "cost",
         /// By cost, in which rotations count too (6.12 and newer).
         CostRotations = "cost-rotations",
+        /// The same, but taken from statistics of the reclaim's target when a node is reclaimed, which are as old as
+        /// their last flush (7.3; which release began is not known).
+        CostSampled = "cost-sampled",
+    }
+}
+
+variant! {
+    /// Counters `pgscan_*`, `pgsteal_*` and `pgrefill`.
+    pub enum ReclaimCounters {
+        /// Events of the machine; those by reclaimer without what limits of cgroups reclaim.
+        Events = "events",
+        /// Counters of nodes, with all (7.3; which release began is not known).
+        Node = "node",
     }
 }
 

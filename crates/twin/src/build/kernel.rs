@@ -14,7 +14,7 @@ use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
     Balanced, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal, FaultRetry,
     HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc, Pageblocks,
-    Pageset, References, ScanBalance, ShrinkSlab, SwapReadahead, SyncPass, Thp, Threshold, Vmstat, Watermarks,
+    Pageset, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp, Threshold, Vmstat, Watermarks,
     Writeback, WritebackPages,
 };
 use mmtwin_scenario::units::Bytes;
@@ -63,6 +63,7 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
         steal_policy: match fallback_steal {
             FallbackSteal::LargeOrReclaimable => StealPolicy::LargeOrReclaimable,
             FallbackSteal::LargeOrUnmovable => StealPolicy::LargeOrUnmovable,
+            FallbackSteal::ClaimThenSteal => StealPolicy::ClaimThenSteal,
         },
         no_whole_block_steal: fallback_keeps_type,
         watermark_boost_factor: sysctl.vm_watermark_boost_factor.unwrap_or(0).into(),
@@ -186,7 +187,8 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         page_cluster: of.sysctl.vm_page_cluster,
         folio_batch_size: said.pagevec_size as usize,
         finishes_pageblocks: said.pageblocks == Pageblocks::Finished,
-        cost_of_rotations: said.scan_balance == ScanBalance::CostRotations,
+        scan_balance: said.scan_balance,
+        counts_by_node: said.counters == ReclaimCounters::Node,
         skip_limit: said.skip_limit.into(),
         stats_flush: Ns::from(said.stats_flush_ms) * 1_000_000,
         writes_dirty_files: said.dirty_pages != DirtyPages::Never,

@@ -7,8 +7,8 @@
 
 use super::kernel::by_zone;
 use mmtwin_scenario::kernel::{
-    Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, HighOrder, KswapdWakeup, LruScope, NewAnon,
-    NumaBalancing, Pageblocks, Reclaim, References, ScanBalance, ShrinkSlab, SyncPass, Sysctl, Thp, Workingset,
+    Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, FallbackSteal, HighOrder, KswapdWakeup, LruScope, NewAnon,
+    NumaBalancing, Pageblocks, Reclaim, ReclaimCounters, References, ScanBalance, ShrinkSlab, SyncPass, Sysctl, Thp, Workingset,
     WritebackPages,
 };
 use mmtwin_scenario::machine::{Costs, Line};
@@ -23,6 +23,9 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Faults> {
     keys.only("kernel.compaction", kernel.compaction || without, why);
     let costs = "a vmalloc test takes the times of machine.cost.vmalloc_*, for any allocation of its pages";
     keys.only("kernel.page_alloc.bulk", false, costs);
+    let claims = kernel.page_alloc.fallback_steal == FallbackSteal::ClaimThenSteal;
+    let keeps = "with fallback_steal = \"claim-then-steal\" a block keeps its type unless its pageblock is claimed";
+    keys.only("kernel.page_alloc.fallback_keeps_type", !claims || kernel.page_alloc.fallback_keeps_type, keeps);
     sysctls(&mut keys, &kernel.sysctl);
     balancing(&mut keys, &kernel.numa_balancing);
     match by_zone(kernel) {
@@ -159,6 +162,7 @@ fn balancing(keys: &mut Keys<'_>, of: &NumaBalancing) {
 fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
     let Reclaim {
         scan_balance,
+        counters,
         new_anon,
         workingset,
         pageblocks,
@@ -189,6 +193,7 @@ fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
         keys.only(&format!("kernel.reclaim.{key}"), done, &format!("where zones are reclaimed, {does}"));
     };
     only("scan_balance", scan_balance == ScanBalance::Rotations, "rotations decide between file and anonymous pages");
+    only("counters", counters == ReclaimCounters::Events, "zones count scanned pages as events");
     only("new_anon", new_anon == NewAnon::Active, "new anonymous pages are active");
     only("workingset", workingset == Workingset::None, "refaults are not detected");
     only("pageblocks", pageblocks == Pageblocks::Left, "compaction leaves the rest of a pageblock");
@@ -222,6 +227,7 @@ fn reclaim_by_node(keys: &mut Keys<'_>, of: &Reclaim) {
         references,
         give_up_with_kswapd,
         shrink_slab,
+        counters: _,
         pageblocks: _,
         skip_limit: _,
         stats_flush_ms: _,

@@ -277,7 +277,7 @@ mod tests {
             ra.note(3);
             ra.on_demand(rules, (4, 1, false), limits, |_| false).map(|window| (window.start, window.end))
         };
-        assert_eq!(next(ReadaheadWindows::OnDemand), Some((4, 12)));
+        assert_eq!(next(ReadaheadWindows::OnDemand), Some((4, 28)));
         assert_eq!(next(ReadaheadWindows::Marked), Some((4, 8)));
     }
 

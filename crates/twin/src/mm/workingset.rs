@@ -74,9 +74,7 @@ impl Reclaim {
         self.lru.vec_mut(number).activated[kind] += pages;
         if workingset {
             frames.set_flag(page, Flag::Workingset, true);
-            // From 6.2 on a page that had to be read costs as much as a batch.
-            let cost = if self.rules.cost_of_rotations { pages * crate::mm::vmscan::BATCH } else { pages };
-            self.lru.note_cost(number, file, cost);
+            self.note_cost(number, file, (pages, 0));
             stat.pages.add(node, by_type(NodeItem::RestoreAnon, NodeItem::RestoreFile), pages as i64);
             self.note(cgroup, |events| events.restores[kind] += pages);
         }

@@ -7,6 +7,7 @@
 //! Checked by `tests/allocator`.
 
 use super::buddy::named;
+use super::fallback::{Fallback, Source};
 use super::policy::{Choice, choose};
 use super::watermark::Reserves;
 use super::{
@@ -115,14 +116,23 @@ impl PageAllocator {
         let mut flag = None;
         let (mut preferred, mut looked_at) = (None, 0);
         let mut at = 0;
-        while let Some(&zone) = self.zonelists[choice.node].get(at) {
+        loop {
+            let Some(&zone) = self.zonelists[choice.node].get(at) else {
+                if flag != Some(true) {
+                    return None;
+                }
+                // No zone has a block of the requested type.
+                (flag, at) = (Some(false), 0);
+                continue;
+            };
             let zone = zone as usize;
             at += 1;
             if !self.is_usable(zone, request, choice) {
                 continue;
             }
             let preferred = *preferred.get_or_insert(zone);
-            let no_fragment = *flag.get_or_insert_with(|| self.avoids_fragmentation(preferred));
+            let no_fragment =
+                *flag.get_or_insert_with(|| search.urgent.is_none() && self.avoids_fragmentation(preferred));
             if no_fragment && self.zones[zone].node != self.zones[preferred].node {
                 // Mixing types on the near node is better than leaving it.
                 (flag, at) = (Some(false), 0);
@@ -158,11 +168,7 @@ impl PageAllocator {
                 let counted = self.count(ctx, preferred, zone, search);
                 return Some(Allocated { page, zone, preferred, counted, fetched: search.fetched, looked_at });
             }
-            if no_fragment && at == self.zonelists[choice.node].len() {
-                (flag, at) = (Some(false), 0);
-            }
         }
-        None
     }
 
     /// True if a request first searches all zones of its node for blocks of its own type. On one node it always does;
@@ -178,10 +184,11 @@ impl PageAllocator {
     fn take(&mut self, ctx: &mut Context<'_>, zone: usize, request: &Request, no_fragment: bool) -> Option<Pfn> {
         let (order, migratetype) = (request.order, request.migratetype);
         let smallest = if no_fragment { self.rules.pageblock_order } else { 0 };
+        let fallback = Fallback { smallest, wakes: request.kswapd };
         let page = match self.per_cpu_list(order, migratetype) {
-            Some(list) => self.take_per_cpu(ctx, zone, order, migratetype, list, smallest)?,
+            Some(list) => self.take_per_cpu(ctx, zone, order, migratetype, list, fallback)?,
             None => {
-                let page = self.take_block(ctx, zone, order, migratetype, smallest)?;
+                let page = self.take_block(ctx, zone, order, migratetype, fallback, &mut Source::Own)?;
                 ctx.stat.add(zone, ctx.cpu, ZoneItem::FreePages, -(1 << order));
                 page
             }

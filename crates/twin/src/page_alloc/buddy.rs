@@ -6,8 +6,8 @@
 //! tails in ascending order (before 5.10 the kernel used the heads). Not modelled: isolation, guard pages, page reporting,
 //! shuffling. Checked by a property test against the set of free pages (`tests/allocator`).
 
-use super::fallback::Stolen;
-use super::{Context, MAX_ORDER, PageAllocator};
+use super::fallback::{Fallback, Source, Stolen};
+use super::{Context, MAX_ORDER, PageAllocator, StealPolicy};
 use crate::frame::{Migratetype, Pfn, State};
 use crate::vmstat::ZoneItem;
 use mmtwin_event::vocabulary::MmPageAllocZoneLocked;
@@ -115,22 +115,28 @@ impl PageAllocator {
         None
     }
 
-    /// Takes a block, from the lists of other migratetypes if need be; blocks of less than `smallest` stay with their
-    /// type. The caller counts it.
+    /// Takes a block, from the lists of other migratetypes if need be. `source` is [`Source::Own`] for the first block of a refill, and then what the block before has left. The
+    /// caller counts it.
     pub(super) fn take_block(
         &mut self,
         ctx: &mut Context<'_>,
         zone: usize,
         order: u32,
         migratetype: Migratetype,
-        smallest: u32,
+        fallback: Fallback,
+        source: &mut Source,
     ) -> Option<Pfn> {
         self.lock_count += 1;
         let page = loop {
-            if let Some(page) = self.take_smallest(zone, order, migratetype) {
+            if *source == Source::Own
+                && let Some(page) = self.take_smallest(zone, order, migratetype)
+            {
                 break page;
             }
-            match self.steal(ctx, zone, order, migratetype, smallest)? {
+            if self.rules.steal_policy == StealPolicy::ClaimThenSteal {
+                break self.claim_or_steal(ctx, zone, (order, migratetype), fallback, source)?;
+            }
+            match self.steal(ctx, zone, order, migratetype, fallback)? {
                 Stolen::Moved => {}
                 Stolen::Page(page) => break page,
             }

@@ -9,6 +9,7 @@
 //! `tests/allocator`, and by `nr_free_pages` after an exit (docs/fidelity.md).
 
 use super::buddy::named;
+use super::fallback::{Fallback, Source};
 use super::watermark::Reserves;
 use super::{Context, HUGE_ORDER, PageAllocator, PerCpuHigh, Rules, Zone};
 use crate::frame::{List, Migratetype, Pfn, State, ZoneKind};
@@ -266,13 +267,13 @@ impl PageAllocator {
         order: u32,
         migratetype: Migratetype,
         list: usize,
-        smallest: u32,
+        fallback: Fallback,
     ) -> Option<Pfn> {
         let set = &mut self.pagesets[zone][ctx.cpu as usize];
         set.free_doublings >>= 1;
         set.freed >>= 1;
         if set.lists[list].is_empty() {
-            self.refill(ctx, zone, order, migratetype, list, smallest);
+            self.refill(ctx, zone, order, migratetype, list, fallback);
         }
         let set = &mut self.pagesets[zone][ctx.cpu as usize];
         let page = set.lists[list].first()?;
@@ -288,13 +289,13 @@ impl PageAllocator {
         order: u32,
         migratetype: Migratetype,
         list: usize,
-        smallest: u32,
+        fallback: Fallback,
     ) {
         let below_high = self.zones[zone].below_high;
         let wanted = self.pagesets[zone][ctx.cpu as usize].refill(order, self.rules.per_cpu_high, below_high);
-        let mut taken = 0;
+        let (mut taken, mut source) = (0, Source::Own);
         while taken < wanted {
-            let Some(page) = self.take_block(ctx, zone, order, migratetype, smallest) else { break };
+            let Some(page) = self.take_block(ctx, zone, order, migratetype, fallback, &mut source) else { break };
             self.frames.set(page, State::PerCpu, order, migratetype, zone);
             self.pagesets[zone][ctx.cpu as usize].lists[list].push_tail(&mut self.frames, page);
             taken += 1;
@@ -376,11 +377,14 @@ impl PageAllocator {
 
     /// Gives all pages of a CPU's lists back.
     pub(crate) fn drain_pages(&mut self, ctx: &mut Context<'_>, cpu: u32) {
-        for zone in 0..self.zones.len() {
-            let count = self.pageset(zone, cpu).map_or(0, |set| set.count);
-            if count > 0 {
-                self.free_to_buddy(ctx, zone, cpu, count, 0);
-            }
+        (0..self.zones.len()).for_each(|zone| self.drain_zone_pages(ctx, cpu, zone));
+    }
+
+    /// The same of one zone.
+    pub(crate) fn drain_zone_pages(&mut self, ctx: &mut Context<'_>, cpu: u32, zone: usize) {
+        let count = self.pageset(zone, cpu).map_or(0, |set| set.count);
+        if count > 0 {
+            self.free_to_buddy(ctx, zone, cpu, count, 0);
         }
     }
 

@@ -30,6 +30,8 @@ pub enum StealPolicy {
     LargeOrReclaimable,
     /// Requests that find a large block, and all unmovable or reclaimable ones.
     LargeOrUnmovable,
+    /// The same, for block after block from the largest on; where none is taken so, pages of the smallest.
+    ClaimThenSteal,
 }
 
 /// The allocator of a release with its sysctls.
@@ -115,6 +117,7 @@ impl Rules {
     pub const V6_12: Rules = Rules {
         per_cpu_high: PerCpuHigh::Auto,
         movable_excluded_from_lowmem: true,
+        steal_policy: StealPolicy::ClaimThenSteal,
         no_whole_block_steal: true,
         ..Rules::V6_1
     };

@@ -101,14 +101,15 @@ impl Zone {
         order == 0 || (order..=MAX_ORDER).any(|order| blocks(order) > 0)
     }
 
-    /// Raises all marks by a pageblock of an order because pages of different types have been mixed.
-    pub(super) fn boost_watermark(&mut self, factor: u64, order: u32) {
+    /// Raises all marks by a pageblock of an order because pages of different types have been mixed; kswapd is woken for
+    /// it if the request `wakes` it.
+    pub(super) fn boost_watermark(&mut self, factor: u64, order: u32, wakes: bool) {
         let max = part(self.marks.high, factor, FACTOR_PARTS);
         if factor == 0 || max == 0 || 4 << order > self.managed {
             return;
         }
         self.boost = (self.boost + (1 << order)).min(max.max(1 << order));
-        self.boosted = true;
+        self.boosted |= wakes;
     }
 }
 
@@ -159,7 +160,7 @@ mod tests {
         assert!(zones.iter().all(|zone| zone.marks.min <= zone.marks.low && zone.marks.low <= zone.marks.high));
         assert!(zones.iter().map(|zone| zone.marks.high).sum::<u64>() >= MOST_PAGES);
         assert!(!zones[1].watermark_ok(0, zones[1].marks.min, 1 << 20, ZoneKind::Dma32, Reserves::default()));
-        zones[1].boost_watermark(u64::MAX, 9);
+        zones[1].boost_watermark(u64::MAX, 9, true);
         assert_eq!(zones[1].boost, 512);
     }
 
@@ -197,7 +198,7 @@ mod tests {
         zone.marks.high = 1000;
         let boosts: Vec<u64> = (0..4)
             .map(|_| {
-                zone.boost_watermark(15_000, 9);
+                zone.boost_watermark(15_000, 9, true);
                 zone.boost
             })
             .collect();

@@ -46,7 +46,7 @@ impl VmStat {
 
     fn print_sizes(&self, text: &mut String, number: usize, zone: &Zone) {
         let (dialect, marks) = (self.rules.dialect, &zone.marks);
-        let new = matches!(dialect, Dialect::V6_1 | Dialect::V6_12 | Dialect::V6_18);
+        let new = matches!(dialect, Dialect::V6_1 | Dialect::V6_12 | Dialect::V6_18 | Dialect::V7_3);
         let _ = writeln!(text, "  pages free     {}", self.plain(number, crate::vmstat::ZoneItem::FreePages));
         let mut line = |name: &str, value: u64, there: bool| {
             if there {
@@ -57,7 +57,7 @@ impl VmStat {
         line("min", marks.min + zone.boost, true);
         line("low", marks.low + zone.boost, true);
         line("high", marks.high + zone.boost, true);
-        line("promo", marks.promo + zone.boost, matches!(dialect, Dialect::V6_12 | Dialect::V6_18));
+        line("promo", marks.promo + zone.boost, matches!(dialect, Dialect::V6_12 | Dialect::V6_18 | Dialect::V7_3));
         line("spanned", zone.spanned, true);
         line("present", zone.present, true);
         line("managed", zone.managed, true);
@@ -68,7 +68,7 @@ impl VmStat {
 
     fn print_pagesets(&self, text: &mut String, zone: usize, alloc: &PageAllocator) {
         text.push_str("  pagesets\n");
-        let wide = self.rules.dialect == Dialect::V6_18;
+        let wide = matches!(self.rules.dialect, Dialect::V6_18 | Dialect::V7_3);
         for &cpu in &self.online_list {
             let Some(set) = alloc.pageset(zone, cpu) else { continue };
             let _ = writeln!(text, "    cpu: {cpu}");

@@ -44,6 +44,17 @@ node_items! {
     Written "nr_written",
     ThrottledWritten "nr_throttled_written",
     SwapCached "nr_swapcached",
+    StealKswapd "pgsteal_kswapd",
+    StealDirect "pgsteal_direct",
+    StealAnon "pgsteal_anon",
+    StealFile "pgsteal_file",
+    ScanKswapd "pgscan_kswapd",
+    ScanDirect "pgscan_direct",
+    ScanAnon "pgscan_anon",
+    ScanFile "pgscan_file",
+    RotateAnon "pgrotate_anon",
+    RotateFile "pgrotate_file",
+    Refill "pgrefill",
 }
 
 /// LRU lists; [`NodeItem`] begins with them in the same order.

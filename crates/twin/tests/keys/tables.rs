@@ -45,6 +45,8 @@ kernel.filemap.fault_around_pages | reclaim-6.1 | 1
 kernel.filemap.fault_retry | reclaim-6.1 | none
 kernel.filemap.index_blocks | reclaim-6.1 | wait
 kernel.filemap.mmap_sequential | reclaim-6.1 | true
+kernel.filemap.readahead | reclaim-6.1 | aligned
+kernel.filemap.mmap_hits | reclaim-6.1 | faults
 kernel.filemap.cold_pages | reclaim-6.1 | true
 kernel.writeback.only_expired | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.reader.region.file.size=4 MiB; process.heap.region.heap.size=4 MiB; kernel.sysctl.vm.dirty_writeback_centisecs=5; kernel.sysctl.vm.dirty_expire_centisecs=10 | true
 kernel.writeback.dm_delay | reclaim-6.1 | thread
@@ -140,6 +142,7 @@ kernel.numa_balancing.shmem_policy | numa-6.1 | false
 pub const RECLAIM: &str = r#"
 kernel.reclaim.lru | reclaim-3.5 | node
 kernel.reclaim.lru | reclaim-6.1 | zone | refused nodes are reclaimed
+kernel.reclaim.counters | reclaim-6.1 | node
 kernel.reclaim.scan_balance | reclaim-6.1 | cost-rotations
 kernel.reclaim.scan_balance | reclaim-6.1 | rotations | refused costs decide
 kernel.reclaim.scan_balance | reclaim-3.5 | cost | refused rotations decide

@@ -131,7 +131,7 @@ impl Kcompactd {
         match (self.work, status) {
             (Work::Requested(order, ..), Status::Success) => ctx.compaction_defer_reset(zone, order, false),
             (Work::Requested(order, ..), Status::Complete | Status::PartialSkipped) => {
-                ctx.kernel.drain_all_pages(ctx.cpu);
+                ctx.kernel.drain_all_zone_pages(ctx.cpu, zone);
                 ctx.defer_compaction(zone, order);
             }
             _ => {}

@@ -18,14 +18,16 @@ pub(super) struct Left {
 }
 
 impl TaskCtx<'_> {
-    /// True if a page that was taken off its list can be moved: it is nowhere but where its region has it.
+    /// True if a page that was taken off its list can be moved: its region has it or, of a page in the swap cache, its
+    /// slot.
     pub(super) fn is_movable(&self, page: Pfn) -> bool {
         let frames = &self.kernel.alloc.frames;
         let at = self.memory.of_content(frames.content(page));
-        self.memory.regions[at.region].entry(at.page) == Entry::Present(page)
-            && !frames.has(page, Flag::Writeback)
-            && !self.memory.is_being_read(self.kernel, self.cpu, page)
-            && self.memory.swap.slot_of(page).is_none()
+        let entry = self.memory.regions[at.region].entry(at.page);
+        let known = || {
+            entry == Entry::Present(page) || self.memory.swap.slot_of(page).is_some_and(|slot| entry == Entry::Gone(slot))
+        };
+        !frames.has(page, Flag::Writeback) && !self.memory.is_being_read(self.kernel, self.cpu, page) && known()
     }
 
     /// Compaction is for large blocks only and waits for writes (before 2.6.38).
@@ -38,16 +40,6 @@ impl TaskCtx<'_> {
     pub(super) fn is_late(&self, page: Pfn) -> bool {
         let frames = &self.kernel.alloc.frames;
         self.compacts_as_in_2010() && frames.has(page, Flag::Writeback)
-    }
-
-    /// True if a page that was taken off its list can be moved, in the swap cache or not.
-    pub(super) fn is_movable_early(&self, page: Pfn) -> bool {
-        let frames = &self.kernel.alloc.frames;
-        let at = self.memory.of_content(frames.content(page));
-        let entry = self.memory.regions[at.region].entry(at.page);
-        let cached = |slot| entry == Entry::Present(page) || entry == Entry::Gone(slot);
-        self.is_movable(page)
-            || !frames.has(page, Flag::Writeback) && self.memory.swap.slot_of(page).is_some_and(cached)
     }
 
     /// Moves those of pages that can be to what `next_free` has: how many it did, and the others.

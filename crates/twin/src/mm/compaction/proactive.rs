@@ -36,9 +36,10 @@ impl Kernel {
         (score > marks(proactiveness).1).then_some(score)
     }
 
-    /// kswapd of a node is not asleep. One that waits for writeback counts as running.
+    /// kswapd of a node is not asleep, throttled or waiting (`kswapd_is_running`).
     fn kswapd_runs(&self, node: usize) -> bool {
-        !self.reclaim.nodes[node].kswapd_waits
+        let of = &self.reclaim.nodes[node];
+        !of.kswapd_waits && !of.kswapd_is_throttled
     }
 
     /// `fragmentation_score_node`: of its zones by their share of its pages, 0 to 100.

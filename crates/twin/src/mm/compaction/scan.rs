@@ -33,8 +33,12 @@ impl Pass {
         Vec::new()
     }
 
-    /// True if pages of a pageblock are to be moved: a task that does not wait keeps to its own type.
+    /// True if pages of a pageblock are to be moved: it is no huge page, and a task that does not wait keeps to its own
+    /// type.
     fn is_source(&self, ctx: &TaskCtx<'_>, block: u64) -> bool {
+        if ctx.kernel.is_huge(block) {
+            return false;
+        }
         let of = ctx.kernel.alloc.block_type((block * BLOCK) as Pfn);
         self.mode != Mode::Async || !self.direct || of == self.migratetype
     }
@@ -188,7 +192,11 @@ impl Pass {
                     }
                     *at += pages - 1 + stride;
                 }
-                State::Allocated if frames.has(page, Flag::Lru) => *at += pages - 1 + stride,
+                State::Allocated if frames.has(page, Flag::Lru) => {
+                    // Since 6.6 all pages of a huge one count.
+                    scanned += if ctx.kernel.reclaim.rules.finishes_pageblocks { pages - 1 } else { 0 };
+                    *at += pages - 1 + stride;
+                }
                 State::Allocated | State::PerCpu | State::None => *at += stride,
             }
         }

@@ -6,6 +6,7 @@
 use super::BLOCK;
 use crate::frame::{Flag, Migratetype, Pfn, State, ZONES};
 use crate::mm::kernel::Kernel;
+use crate::page_alloc::HUGE_ORDER;
 
 /// Distance between checked pages.
 const STEP: usize = 8;
@@ -55,6 +56,12 @@ impl Kernel {
         }
     }
 
+    /// True if a pageblock is a huge page (`pageblock_skip_persistent`).
+    pub(super) fn is_huge(&self, block: u64) -> bool {
+        let (frames, first) = (&self.alloc.frames, (block * BLOCK) as Pfn);
+        frames.state(first) == State::Allocated && frames.order(first) >= HUGE_ORDER
+    }
+
     /// True if a pageblock has such pages; then it is no longer skipped.
     fn clear_skip_if(&mut self, zone: usize, pfn: u64, suitable: Suitable) -> bool {
         let (block, of) = ((pfn / BLOCK) as usize, &self.alloc.zones[zone]);
@@ -63,6 +70,9 @@ impl Kernel {
         }
         if suitable.source && suitable.target && !self.compaction.skip[block] {
             return true;
+        }
+        if self.is_huge(block as u64) {
+            return false;
         }
         let first = (pfn / BLOCK * BLOCK).max(of.start_pfn);
         if !suitable.source && self.alloc.block_type(pfn as Pfn) != Migratetype::Movable {

@@ -154,7 +154,7 @@ impl Pass {
     fn drain(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
         if self.last.is_some_and(|last| self.order > 0 && last < self.migrate_pfn >> self.order << self.order) {
             ctx.drain();
-            ctx.kernel.drain_pages(ctx.cpu);
+            ctx.kernel.drain_zone_pages(ctx.cpu, self.zone);
             self.last = None;
         }
         if !ctx.kernel.reclaim.rules.finishes_pageblocks && self.has_captured(ctx) {

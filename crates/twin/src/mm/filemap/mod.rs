@@ -173,7 +173,7 @@ impl AccessState {
         self.regions[region].tables.reach(kernel, caller, page)?;
         let retries = kernel.reclaim.rules.retries;
         let reads;
-        let tried = reader.tried.take() == Some(page);
+        let mut tried = reader.tried.take() == Some(page);
         if begins && !write && hits != MmapHits::Faults && !self.is_mappable(kernel, caller.cpu, region, page) {
             // Its neighbours are mapped before the page is read or read ahead of.
             let found = self.mmap_hits(kernel, caller.cpu, (region, page), hits, tried);
@@ -201,12 +201,14 @@ impl AccessState {
             // Read-ahead has stopped before this page, and the fault was counted then.
             _ if reader.alone => {
                 reads = true;
+                tried = true;
                 self.bring_one(kernel, caller, region, page)?
             }
             _ => {
                 kernel.stat.events.reclaim.pgmajfault += 1;
                 kernel.reclaim.note(caller.cgroup, |events| events.pgmajfault += 1);
                 reads = true;
+                tried = true;
                 kernel.stat.events.faults += u64::from(retries == Retries::Reads);
                 let all = if sequential && self.regions[region].readahead[mapper].is_next(page) {
                     self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), false)?

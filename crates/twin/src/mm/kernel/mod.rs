@@ -234,6 +234,21 @@ impl Kernel {
         alloc.drain_pages(&mut ctx, cpu);
     }
 
+    /// Gives the pages of a CPU's list of a zone back.
+    pub(crate) fn drain_zone_pages(&mut self, cpu: u32, zone: usize) {
+        let (alloc, mut ctx) = self.split(cpu, Task::default());
+        alloc.drain_zone_pages(&mut ctx, cpu, zone);
+    }
+
+    /// The lists of a zone are drained on all CPUs, as by [`Self::drain_all_pages`].
+    pub(crate) fn drain_all_zone_pages(&mut self, by: u32, zone: usize) {
+        for cpu in self.stat.online().to_vec() {
+            let at = self.now(cpu).max(self.now(by));
+            let (alloc, ctx) = self.split(cpu, Task::default());
+            alloc.drain_zone_pages(&mut Context { at, ..ctx }, cpu, zone);
+        }
+    }
+
     /// The lists of all CPUs are drained at the request of one CPU; on CPUs whose clock is behind, at the time of the
     /// request.
     pub(crate) fn drain_all_pages(&mut self, by: u32) {

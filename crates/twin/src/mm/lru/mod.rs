@@ -55,6 +55,9 @@ pub(crate) struct Lruvec {
     size: [[u64; ZONES]; LISTS],
     /// Recent cost of reclaim of each type.
     pub cost: PerType,
+    /// All cost ever, where it is sampled, and as much of it as was.
+    pub cost_ever: PerType,
+    sampled: PerType,
     /// Evictions and activations so far: the clock of refault distances.
     pub nonresident_age: u64,
     /// Refaults that were activated, ever.
@@ -102,6 +105,8 @@ pub(crate) struct Shown {
     pages: [u64; LISTS],
     /// Refaults that were activated, ever: anonymous memory, files.
     pub activated: PerType,
+    /// Cost, where it is sampled, ever.
+    cost_ever: PerType,
 }
 
 impl Shown {
@@ -178,6 +183,7 @@ impl Lru {
             all.pages[list as usize] = self.pages(number, list);
         }
         all.activated = [0, 1].map(|of| self.tree(number, |vec| vec.activated[of]));
+        all.cost_ever = [0, 1].map(|of| self.tree(number, |vec| vec.cost_ever[of]));
         all
     }
 
@@ -197,6 +203,20 @@ impl Lru {
             if costs[0] + costs[1] > pages / 4 {
                 costs.iter_mut().for_each(|cost| *cost /= 2);
             }
+        }
+    }
+
+    /// Adds what reclaim has cost since the last sample; old costs fade.
+    pub(crate) fn sample_cost(&mut self, number: usize) {
+        let shown = self.shown(number);
+        let pages: u64 = List::EVICTABLE.into_iter().map(|list| shown.pages(list)).sum();
+        let vec = &mut self.vecs[number];
+        for of in [0, 1] {
+            vec.cost[of] += shown.cost_ever[of].saturating_sub(vec.sampled[of]);
+        }
+        vec.sampled = shown.cost_ever;
+        while vec.cost[0] + vec.cost[1] > pages / 4 {
+            vec.cost.iter_mut().for_each(|cost| *cost /= 2);
         }
     }
 

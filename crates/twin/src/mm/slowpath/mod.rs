@@ -247,7 +247,8 @@ impl AllocSlowpath {
                 }
                 Next::Reclaim => {
                     let skipped = matches!(self.compacted, Status::Skipped | Status::Deferred);
-                    if costly && request.no_retry && skipped {
+                    // A huge page of one node is not worth reclaiming that node.
+                    if costly && request.no_retry && (skipped || request.this_node) {
                         self.next = Next::GiveUp;
                         continue;
                     }
@@ -273,7 +274,9 @@ impl AllocSlowpath {
                 Next::Compact => {
                     self.next = Next::Decide;
                     if compacts {
-                        self.compact = Some(compaction_for(ctx, &self.failure, self.tries.priority));
+                        let light = costly && request.no_retry;
+                        let priority = if light { Priority::Async } else { self.tries.priority };
+                        self.compact = Some(compaction_for(ctx, &self.failure, priority));
                         break;
                     }
                 }

@@ -116,6 +116,7 @@ impl Kswapd {
 
     /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
+        ctx.kernel.reclaim.nodes[self.node].kswapd_is_throttled = false;
         match &mut self.stage {
             Stage::TrySleep => {
                 if self.may_sleep(ctx) {
@@ -160,7 +161,10 @@ impl Kswapd {
             }
             Stage::Balancing(balance) => match balance.step(ctx, self.node, self.highest) {
                 Poll::On => {}
-                Poll::Sleep(until, why) => return Poll::Sleep(until, why),
+                Poll::Sleep(until, why) => {
+                    ctx.kernel.reclaim.nodes[self.node].kswapd_is_throttled = true;
+                    return Poll::Sleep(until, why);
+                }
                 Poll::Done(order) => {
                     self.reclaim_order = order;
                     if order >= self.alloc_order {

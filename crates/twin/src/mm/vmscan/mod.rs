@@ -20,6 +20,7 @@
 //! can sleep anywhere. The state of lists and nodes is the kernel's ([`Reclaim`]); where pages are mapped, which were
 //! accessed and how they are written is in [`memory`](super::memory) and [`rmap`](super::rmap).
 
+mod count;
 mod direct;
 mod isolate;
 pub(crate) mod kswapd;
@@ -53,7 +54,7 @@ use crate::mm::workingset;
 use crate::probe::Task;
 use crate::time::{Ns, Ps};
 use mmtwin_event::Typed;
-use mmtwin_scenario::kernel::{MmapHits, ReadaheadWindows};
+use mmtwin_scenario::kernel::{MmapHits, ReadaheadWindows, ScanBalance};
 use std::collections::BTreeMap;
 
 /// Priority that a scan begins with: 1/4096 of a list.
@@ -87,8 +88,10 @@ pub struct Rules {
     pub folio_batch_size: usize,
     /// Compaction scans the rest of a pageblock of which a page could not be moved (6.6 and later).
     pub finishes_pageblocks: bool,
-    /// Writes cost as many pages as a batch, and pages that were kept cost too (6.2 and later).
-    pub cost_of_rotations: bool,
+    /// What reclaim of a type costs, and when the scan balance knows it.
+    pub scan_balance: ScanBalance,
+    /// Scanned and reclaimed pages are counted by node, those for limits of cgroups too.
+    pub counts_by_node: bool,
     /// Pages of unusable zones that an isolation skips at most; 0: no limit.
     pub skip_limit: u64,
     /// Interval of flushes of the LRU lists' statistics (`FLUSH_TIME`); 0: they are always current.
@@ -148,7 +151,8 @@ impl Rules {
     pub const V6_1: Rules = Rules {
         folio_batch_size: 15,
         finishes_pageblocks: false,
-        cost_of_rotations: false,
+        scan_balance: ScanBalance::Cost,
+        counts_by_node: false,
         skip_limit: 0,
         stats_flush: 0,
         swappiness: 60,
@@ -186,6 +190,8 @@ pub(crate) struct Node {
     pub kswapd_highest: Option<ZoneKind>,
     /// kswapd sleeps, with or without a timeout.
     pub kswapd_waits: bool,
+    /// kswapd sleeps amid a run: it is throttled, or waits for a disk.
+    pub kswapd_is_throttled: bool,
     /// Runs in a row that reclaimed nothing.
     pub kswapd_failures: u32,
     /// Many dirty pages at the tail: kswapd writes them.

@@ -7,6 +7,7 @@
 use super::{Control, TaskCtx};
 use crate::mm::lru::List;
 use crate::vmstat::ZoneItem;
+use mmtwin_scenario::kernel::ScanBalance;
 
 /// Pages to scan by list, in the order of [`List::EVICTABLE`].
 pub(super) type Counts = [u64; 4];
@@ -25,10 +26,13 @@ enum Balance {
 }
 
 /// Looks at the lists of the reclaim's target before a node is shrunk.
-pub(super) fn prepare(ctx: &TaskCtx<'_>, control: &mut Control, node: usize) {
-    let reclaim = &ctx.kernel.reclaim;
-    let lru = &reclaim.lru;
-    let number = lru.number(node, control.target());
+pub(super) fn prepare(ctx: &mut TaskCtx<'_>, control: &mut Control, node: usize) {
+    let reclaim = &mut ctx.kernel.reclaim;
+    let number = reclaim.lru.number(node, control.target());
+    if reclaim.rules.scan_balance == ScanBalance::CostSampled {
+        reclaim.lru.sample_cost(number);
+    }
+    let lru = &ctx.kernel.reclaim.lru;
     let vec = lru.vec(number);
     control.cost = vec.cost;
     let shown = lru.shown(number);

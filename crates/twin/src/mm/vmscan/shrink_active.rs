@@ -2,6 +2,7 @@
 //!
 //! All are deactivated but executable file pages that were used. Checked against guests (docs/fidelity.md).
 
+use super::count;
 use super::isolate::{Isolated, isolate};
 use super::shrink_inactive::flags;
 use super::{Control, TaskCtx};
@@ -17,9 +18,7 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &Control, number: usize, li
     let Isolated { pages, taken, scanned, looked } = isolate(ctx, control, number, list, wanted);
     let isolated = if file { NodeItem::IsolatedFile } else { NodeItem::IsolatedAnon };
     ctx.kernel.stat.pages.add(node, isolated, taken as i64);
-    if !control.is_cgroup() {
-        ctx.kernel.stat.events.reclaim.pgrefill += scanned;
-    }
+    count::refilled(ctx, control, node, scanned);
     ctx.spend(ctx.memory.costs.batch + ctx.memory.costs.scan_page * looked);
     let (mut active, mut inactive) = (Vec::new(), Vec::new());
     let (mut rotated, mut deactivated) = (0, 0);
@@ -42,9 +41,8 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &Control, number: usize, li
     ctx.put_back(inactive);
     ctx.kernel.stat.events.reclaim.pgdeactivate += deactivated;
     ctx.kernel.stat.pages.add(node, isolated, -(taken as i64));
-    if ctx.kernel.reclaim.rules.cost_of_rotations && rotated > 0 {
-        ctx.kernel.reclaim.lru.note_cost(number, file, rotated);
-    }
+    count::rotated(ctx, node, file, rotated);
+    ctx.kernel.reclaim.note_cost(number, file, (0, rotated));
     let event = MmVmscanLruShrinkActive {
         nid: node as i32,
         nr_taken: taken,

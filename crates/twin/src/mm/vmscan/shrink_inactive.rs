@@ -4,6 +4,7 @@
 //! Not modelled: page locks but for reads, huge pages that are split for swap (they are swapped as a whole), demotion, private data.
 //! Checked event by event and by counters against guests (docs/fidelity.md).
 
+use super::count;
 use super::isolate::{Isolated, highest_zoneidx, isolate};
 use super::{Control, TaskCtx};
 use crate::frame::{Flag, Pfn, ZONES};
@@ -56,17 +57,7 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     let Isolated { pages, taken, scanned, looked } = isolate(ctx, control, number, list, wanted);
     let isolated = if file { NodeItem::IsolatedFile } else { NodeItem::IsolatedAnon };
     ctx.kernel.stat.pages.add(node, isolated, taken as i64);
-    let events = &mut ctx.kernel.stat.events.reclaim;
-    match control.reclaimer {
-        super::Reclaimer::Kswapd => events.pgscan_kswapd += scanned,
-        super::Reclaimer::Direct => events.pgscan_direct += scanned,
-        super::Reclaimer::Cgroup(_) => {}
-    }
-    if file {
-        events.pgscan_file += scanned
-    } else {
-        events.pgscan_anon += scanned
-    }
+    count::scanned(ctx, control, node, file, scanned);
     let cgroup = ctx.kernel.reclaim.cgroup_of(number);
     let by = usize::from(!control.is_kswapd());
     ctx.kernel.reclaim.note(cgroup, |events| events.scanned[by] += scanned);
@@ -101,26 +92,11 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     ctx.memory.ended_while_isolated(ctx.kernel, clock);
     ctx.put_back_scanned(number, kept);
     ctx.kernel.stat.pages.add(node, isolated, -(taken as i64));
-    let events = &mut ctx.kernel.stat.events.reclaim;
-    match control.reclaimer {
-        super::Reclaimer::Kswapd => events.pgsteal_kswapd += stat.reclaimed,
-        super::Reclaimer::Direct => events.pgsteal_direct += stat.reclaimed,
-        super::Reclaimer::Cgroup(_) => {}
-    }
-    if file {
-        events.pgsteal_file += stat.reclaimed
-    } else {
-        events.pgsteal_anon += stat.reclaimed
-    }
+    count::reclaimed(ctx, control, node, file, stat.reclaimed);
+    count::rotated(ctx, node, file, scanned - stat.reclaimed);
     let reclaim = &mut ctx.kernel.reclaim;
     reclaim.note(cgroup, |events| events.reclaimed[by] += stat.reclaimed);
-    let cost = match reclaim.rules.cost_of_rotations {
-        true => stat.pageout * super::BATCH + (scanned - stat.reclaimed),
-        false => stat.pageout,
-    };
-    if cost > 0 {
-        reclaim.lru.note_cost(number, file, cost);
-    }
+    reclaim.note_cost(number, file, (stat.pageout, scanned - stat.reclaimed));
     // A huge page is freed as one.
     ctx.spend(ctx.memory.costs.free_page * freed.len() as u64);
     // The last that was put on the list of pages to free is the first of it.
