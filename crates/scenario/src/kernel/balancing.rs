@@ -44,6 +44,8 @@ pub struct NumaBalancing {
     pub first_scans: bool,
     /// Faults on local pages update the cpupid (before 5.15).
     pub cpupid_xchg_on_local: bool,
+    /// Anonymous pages that a CPU's batch or the swap cache holds are marked too (`change_pte_range`; 6.12).
+    pub marks_referenced: bool,
     /// Memory areas are skipped that a task does not use (6.8 and newer).
     pub vma_filter: bool,
     /// Pages remember the node, not the CPU, of the last fault: the 2014 series' fourth posting, literally.
@@ -303,7 +305,7 @@ variant! {
         None = "none",
         /// Doubled at every later placement too, because the count of failures stays.
         Literal = "literal",
-        /// Doubled once, the count is cleared.
+        /// Doubled once, the count is cleared (6.12.117; which release of the stable series began is not known).
         Cleared = "cleared",
     }
 }

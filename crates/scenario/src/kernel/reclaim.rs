@@ -40,7 +40,7 @@ pub struct Reclaim {
     pub kswapd_order_zero: bool,
     /// Which cgroups one pass of direct reclaim visits.
     pub cgroup_walk: CgroupWalk,
-    /// Pages of unusable zones that one isolation may skip; 0 is no limit (6.12: 32768).
+    /// Pages of unusable zones that one isolation may skip; 0 is no limit (7.3: 32768).
     pub skip_limit: u32,
     /// Milliseconds between two flushes of the statistics of LRU lists that reclaim reads; 0: they are summed up when it
     /// reads them (6.12: 2000).

@@ -45,6 +45,8 @@ variant! {
         Load = "load",
         /// By the type of the group (`group_has_spare`, ...): 5.5 and newer.
         Type = "type",
+        /// The same, and of groups that are fully busy the last one (6.12).
+        TypeLast = "type-last",
     }
 }
 

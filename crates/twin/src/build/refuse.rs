@@ -111,6 +111,7 @@ fn sysctls(keys: &mut Keys<'_>, of: &Sysctl) {
 fn balancing(keys: &mut Keys<'_>, of: &NumaBalancing) {
     let NumaBalancing {
         hot_threshold_ms: _,
+        marks_referenced: _,
         scan_delay_ms: _,
         scan_period_min_ms: _,
         scan_period_max_ms: _,

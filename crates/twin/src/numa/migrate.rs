@@ -137,9 +137,13 @@ impl NumaCtx<'_> {
         })
     }
 
-    /// A page of a file that would have to be written first, and code that several processes map, stay.
+    /// A page of a file that would have to be written first, code that several processes map, and a page that still
+    /// waits for its list in the batch of a CPU (`folio_isolate_lru`) stay.
     fn is_unmovable(&self, region: usize, unit: Unit, page: Pfn) -> bool {
         let (of, frames) = (&self.memory.regions[region], &self.kernel.alloc.frames);
+        if !frames.has(page, Flag::Lru) {
+            return true;
+        }
         let code = of.exec && of.mapcount(unit.page.into()) > 1;
         of.file && (code || frames.has(page, Flag::Dirty) || frames.has(page, Flag::Writeback))
     }

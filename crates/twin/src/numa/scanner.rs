@@ -279,6 +279,7 @@ impl Window<'_> {
         let cpu = self.of().cpu;
         let node = self.kernel.machine.node_of(cpu);
         let users = self.mm().users;
+        let marks_referenced = self.numa.rules.config.marks_referenced;
         let (region, mapper) = (self.memory.mappings[mapping].region, self.memory.mappings[mapping].mapper);
         let (mut marked, mut looked) = (Marked::default(), 0);
         let mut units = Vec::new();
@@ -297,10 +298,16 @@ impl Window<'_> {
                     |pfn: u32| of.anon && users == 1 && self.kernel.machine.node_of_page(pfn.into()) == Some(node);
                 // Dirty pages of the page cache cannot be migrated without waiting.
                 let dirty = |pfn: u32| of.file && self.kernel.alloc.frames.has(pfn, Flag::Dirty);
+                // Until 6.12 an anonymous page that somebody else has a reference to could be copied on write.
+                let referenced = |pfn: u32| {
+                    let reclaim = &self.kernel.reclaim;
+                    let on_list = self.kernel.alloc.frames.has(pfn, Flag::Lru) && !reclaim.batch_refs.hold(pfn);
+                    !marks_referenced && of.anon && (!on_list || self.memory.swap.slot_of(pfn).is_some())
+                };
                 for page in at..next {
                     let Entry::Present(pfn) = of.entry_of(mapper, page) else { continue };
                     looked += 1;
-                    if !stays(pfn) && !dirty(pfn) {
+                    if !stays(pfn) && !dirty(pfn) && !referenced(pfn) {
                         units.push(Unit { page: page as u32, huge: false });
                     }
                 }

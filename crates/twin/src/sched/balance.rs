@@ -221,9 +221,10 @@ impl Attempt<'_> {
         let fbq = if numa { sums[number].fbq() } else { Fbq::All };
         let from = self.find_busiest_queue(&groups[number], imbalance, fbq)?;
         let mut tasks = self.detach(from, imbalance, probe);
-        let by_load = self.numa.rules.sched.busiest_group != BusiestGroup::Type;
-        let goes = matches!(imbalance, Imbalance::Tasks(_)) || by_load;
-        let tries = self.failed > self.nice_tries() + 2;
+        let by_kind = matches!(self.numa.rules.sched.busiest_group, BusiestGroup::Type | BusiestGroup::TypeLast);
+        let goes = matches!(imbalance, Imbalance::Tasks(_)) || !by_kind;
+        // This attempt has failed too.
+        let tries = self.failed + 1 > self.nice_tries() + 2;
         if tasks.is_empty() && self.idle != CpuIdle::Newly && goes && tries {
             // Even the running one is moved.
             tasks.extend(queues.running(from).filter(|&task| (self.numa.may_run_on)(task, self.cpu)));
@@ -286,7 +287,8 @@ impl Attempt<'_> {
             _ if self.numa.rules.sched.detach_limit == DetachLimit::Half => each / 2,
             Imbalance::Load(_) | Imbalance::Util(_) => each >> self.failed.min(i64::BITS - 1),
         };
-        for task in self.queues.all(from).skip(1) {
+        let waiting: Vec<usize> = self.queues.waiting_longest(from).collect();
+        for task in waiting {
             if self.idle != CpuIdle::Not && running - tasks.len() <= 1 || amount <= 0 {
                 break;
             }

@@ -12,7 +12,7 @@ use super::fair::{Entity, MS, factor};
 /// Times in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Eevdf {
-    /// `sched_base_slice`, which grows with the number of CPUs up to eight.
+    /// `sched_base_slice`, 0.7 ms (0.75 before 6.12's stable series), which grows with the number of CPUs up to eight.
     slice: i64,
     /// Most lag on either side.
     limit: i64,
@@ -20,7 +20,7 @@ pub(crate) struct Eevdf {
 
 impl Eevdf {
     pub(crate) fn new(cpus: usize, hz: u64) -> Eevdf {
-        let slice = MS * 3 / 4 * factor(cpus);
+        let slice = MS * 7 / 10 * factor(cpus);
         Eevdf { slice, limit: (2 * slice).max(1000 * MS / hz.max(1) as i64) }
     }
 

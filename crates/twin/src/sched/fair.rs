@@ -26,6 +26,11 @@ pub(super) fn factor(cpus: usize) -> i64 {
     1 + i64::from(cpus.clamp(1, 8).ilog2())
 }
 
+/// Of threads alike the running one is first, then the one that came first. Those behind the queue are delayed.
+fn age(at: usize, len: usize) -> usize {
+    if (1..len).contains(&at) { len - at } else { at }
+}
+
 /// What a scheduler knows of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entity {
@@ -202,7 +207,7 @@ impl Fair {
     /// The place in a queue of the thread that is to run.
     pub(super) fn pick(&mut self, cpu: u32, queue: &VecDeque<usize>) -> Option<usize> {
         let FairRules::Eevdf(_) = self.rules else {
-            return (0..queue.len()).min_by_key(|&at| (self.entities[queue[at]].vruntime, at));
+            return (0..queue.len()).min_by_key(|&at| (self.entities[queue[at]].vruntime, age(at, queue.len())));
         };
         loop {
             let avg = self.avg_vruntime(cpu, queue);
@@ -210,7 +215,7 @@ impl Fair {
             let eligible = all.enumerate().filter(|(_, thread)| self.entities[**thread].vruntime <= avg);
             // Of two alike the running one gives way.
             let key = |thread: usize| (self.entities[thread].deadline, self.curr(cpu, thread).is_some());
-            let (at, &thread) = eligible.min_by_key(|(at, thread)| (key(**thread), *at))?;
+            let (at, &thread) = eligible.min_by_key(|(at, thread)| (key(**thread), age(*at, queue.len())))?;
             if at < queue.len() {
                 return Some(at);
             }

@@ -111,7 +111,9 @@ impl RunQueues {
         self.node_threads_queued += usize::from(self.node_threads.contains(&thread));
         let queue = &mut self.queues[cpu as usize];
         self.fair.iter_mut().for_each(|fair| fair.enqueue(cpu, thread, queue, migrates));
-        queue.push_back(thread);
+        // As `rq->cfs_tasks` has them: behind the running one the last that came.
+        let at = if self.fair.is_some() { queue.len().min(1) } else { queue.len() };
+        queue.insert(at, thread);
         if self.fair.as_ref().is_some_and(|fair| fair.preempts(cpu, thread, queue)) {
             self.pick(cpu);
         }
@@ -184,6 +186,13 @@ impl RunQueues {
     /// Threads of a CPU, the running one first.
     pub(crate) fn all(&self, cpu: u32) -> impl Iterator<Item = usize> {
         self.queues[cpu as usize].iter().copied()
+    }
+
+    /// Waiting threads of a CPU, first those that were picked or came longest ago.
+    pub(crate) fn waiting_longest(&self, cpu: u32) -> impl Iterator<Item = usize> {
+        let queue = &self.queues[cpu as usize];
+        let fair = self.fair.is_some();
+        (1..queue.len()).map(move |at| queue[if fair { queue.len() - at } else { at }])
     }
 
     /// True if nothing runs on a CPU and its siblings.

@@ -37,7 +37,13 @@ pub(crate) fn adjust_numa_imbalance(imbalance: i64, running: i64, allowed: i64) 
     if running <= allowed && imbalance <= NUMA_IMBALANCE_MIN { 0 } else { imbalance }
 }
 
-pub(super) fn find_busiest_group(groups: &[Group], shape: Shape, idle: CpuIdle) -> Option<(usize, Imbalance)> {
+/// `last`: of groups that are fully busy the last one is the busiest.
+pub(super) fn find_busiest_group(
+    groups: &[Group],
+    shape: Shape,
+    idle: CpuIdle,
+    last: bool,
+) -> Option<(usize, Imbalance)> {
     let (local, others) = groups.split_first()?;
     let kind = |of: &Group| Kind::of(of, shape.percent);
     let mut busiest: Option<(usize, Group)> = None;
@@ -46,6 +52,7 @@ pub(super) fn find_busiest_group(groups: &[Group], shape: Shape, idle: CpuIdle) 
             std::cmp::Ordering::Equal if kind(of) == Kind::HasSpare => {
                 of.idle < best.idle || of.idle == best.idle && of.running > best.running
             }
+            std::cmp::Ordering::Equal if kind(of) == Kind::FullyBusy => last,
             std::cmp::Ordering::Equal => of.average() > best.average(),
             order => order.is_gt(),
         });

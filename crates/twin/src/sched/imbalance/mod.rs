@@ -72,7 +72,8 @@ pub(super) fn find_busiest_group(
     match by {
         BusiestGroup::LoadEarly => by_load::find_busiest_group(groups, shape, idle, true),
         BusiestGroup::Load => by_load::find_busiest_group(groups, shape, idle, false),
-        BusiestGroup::Type => by_kind::find_busiest_group(groups, shape, idle),
+        BusiestGroup::Type => by_kind::find_busiest_group(groups, shape, idle, false),
+        BusiestGroup::TypeLast => by_kind::find_busiest_group(groups, shape, idle, true),
     }
 }
 
