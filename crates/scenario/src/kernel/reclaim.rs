@@ -47,6 +47,9 @@ pub struct Reclaim {
     pub stats_flush_ms: u32,
     /// Pages of a CPU's batch for the LRU lists (`PAGEVEC_SIZE`): 14, 15, from 6.11 on 31.
     pub pagevec_size: u32,
+    /// Reclaimed pages are freed in such batches, in their order, each after a flush of the TLBs (`shrink_folio_list`;
+    /// 6.10 and newer).
+    pub free_batches: bool,
     /// Swap that is memory is read and written page by page, which `pgpgin` and `pgpgout` do not count (`bdev_read_page`;
     /// 3.16 to 6.2).
     pub swap_rw_page: bool,

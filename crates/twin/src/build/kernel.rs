@@ -12,7 +12,7 @@ use crate::time::Ns;
 use crate::vmstat::{Design, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
-    Balanced, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal, FaultRetry,
+    Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal, FaultRetry,
     HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc, Pageblocks,
     Pageset, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp, Threshold, Vmstat, Watermarks,
     Writeback, WritebackPages,
@@ -188,6 +188,8 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         folio_batch_size: said.pagevec_size as usize,
         finishes_pageblocks: said.pageblocks == Pageblocks::Finished,
         scan_balance: said.scan_balance,
+        frees_in_batches: said.free_batches,
+        rotates: said.cgroup_walk == CgroupWalk::Rotating,
         counts_by_node: said.counters == ReclaimCounters::Node,
         skip_limit: said.skip_limit.into(),
         stats_flush: Ns::from(said.stats_flush_ms) * 1_000_000,

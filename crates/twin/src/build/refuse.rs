@@ -180,6 +180,7 @@ fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
         balanced: _,
         kswapd_wakeup,
         kswapd_order_zero: _,
+        free_batches,
         pagevec_size: _,
         swap_rw_page: _,
         swap_readahead: _,
@@ -194,6 +195,7 @@ fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
         keys.only(&format!("kernel.reclaim.{key}"), done, &format!("where zones are reclaimed, {does}"));
     };
     only("scan_balance", scan_balance == ScanBalance::Rotations, "rotations decide between file and anonymous pages");
+    only("free_batches", !free_batches, "reclaimed pages are freed together");
     only("counters", counters == ReclaimCounters::Events, "zones count scanned pages as events");
     only("new_anon", new_anon == NewAnon::Active, "new anonymous pages are active");
     only("workingset", workingset == Workingset::None, "refaults are not detected");
@@ -221,17 +223,18 @@ fn reclaim_by_node(keys: &mut Keys<'_>, of: &Reclaim) {
         balanced,
         kswapd_wakeup,
         kswapd_order_zero,
-        cgroup_walk,
         defer_by_order,
         age_without_swap,
         save_scans,
         references,
         give_up_with_kswapd,
         shrink_slab,
+        cgroup_walk: _,
         counters: _,
         pageblocks: _,
         skip_limit: _,
         stats_flush_ms: _,
+        free_batches: _,
         pagevec_size: _,
         swap_rw_page: _,
         swap_readahead: _,
@@ -254,7 +257,6 @@ fn reclaim_by_node(keys: &mut Keys<'_>, of: &Reclaim) {
     only("balanced", balanced == Balanced::AnyZone, "one balanced zone is enough");
     only("kswapd_wakeup", kswapd_wakeup == KswapdWakeup::Wake, "a sleeping kswapd is woken by node");
     only("kswapd_order_zero", !kswapd_order_zero, "kswapd tests for the order that it was woken for");
-    only("cgroup_walk", cgroup_walk == CgroupWalk::Whole, "a pass visits all cgroups below its target");
     only("defer_by_order", defer_by_order, "compaction is deferred by order");
     only("age_without_swap", !age_without_swap, "anonymous memory does not age without swap");
     only("save_scans", !save_scans, "scans are not saved up");

@@ -1,11 +1,11 @@
 //! Refaults: `workingset_eviction`, `workingset_refault`, `workingset_age_nonresident` (5.9 to 6.18).
 //!
-//! An evicted page leaves a shadow: its lruvec, the evictions and activations of that so far, and whether the page was
+//! An evicted page leaves a shadow: the lruvec of the reclaim's target, the evictions and activations of that so far, and whether the page was
 //! part of the working set. A page that refaults within a distance no larger than the competing lists is activated at
 //! once. A shadow here has 30 bits, so that the age is rounded as in kernels with small words. Not modelled: shadows
 //! outlive their cgroup here; the memory of the shadows themselves.
 
-use crate::frame::{Flag, Frames, Pfn};
+use crate::frame::{Flag, Frames, Pfn, ZONES};
 use crate::mm::lru::List;
 use crate::mm::vmscan::Reclaim;
 use crate::vmstat::{NodeItem, VmStat};
@@ -23,9 +23,9 @@ fn number_bits(lruvecs: usize) -> u32 {
 }
 
 impl Reclaim {
-    /// A page is evicted, by a reclaim of the lruvec's whole node: its shadow.
-    pub(super) fn evict(&mut self, frames: &Frames, page: Pfn) -> u32 {
-        let number = self.lru.number_of(frames, page);
+    /// A page is evicted by a reclaim of a cgroup: its shadow, which is of that cgroup's lruvec.
+    pub(super) fn evict(&mut self, frames: &Frames, page: Pfn, target: usize) -> u32 {
+        let number = self.lru.number(frames.zone(page) / ZONES, target);
         let age = self.lru.vec(number).nonresident_age >> self.bucket_order;
         self.lru.age(number, 1 << frames.order(page));
         let bits = age_bits(self.lru.len());

@@ -137,9 +137,11 @@ impl TaskCtx<'_> {
         let start = MmShrinkSlabStart { nid, priority, pgs_scanned, lru_pgs, ..start };
         let (mut scanned, mut freed) = (0, 0);
         let batch = self.kernel.reclaim.shrinkers[number].batch;
+        // A file system's objects are not freed for requests that may not call it (`SHRINK_STOP`).
+        let stops = !control.fs && self.kernel.reclaim.shrinkers[number].scan == SUPERBLOCK;
         while total >= batch || total >= freeable {
             let n = total.min(batch);
-            if n == 0 {
+            if n == 0 || stops {
                 break;
             }
             freed += self.free_objects(number, node, n);

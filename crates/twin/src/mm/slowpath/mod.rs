@@ -157,7 +157,10 @@ pub(crate) fn zones_for(kernel: &Kernel, failure: &AllocationFailure) -> Vec<usi
 pub(crate) fn reclaim_for(ctx: &TaskCtx<'_>, failure: &AllocationFailure, again: bool) -> TaskReclaim {
     let (zones, request) = (zones_for(ctx.kernel, failure), failure.request);
     let control = match failure.over_limit {
-        Some(cgroup) => Control::new(Reclaimer::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp),
+        Some(cgroup) => {
+            let control = Control::new(Reclaimer::Cgroup(cgroup), 0, ZoneKind::Device, request.gfp);
+            Control { nr_to_reclaim: control.nr_to_reclaim.max(1 << request.order), ..control }
+        }
         None => Control::new(Reclaimer::Direct, request.order, request.highest, request.gfp),
     };
     let control = Control { repeat: request.repeat, ..control };

@@ -65,9 +65,6 @@ impl Reclaim {
             ScanBalance::Rotations | ScanBalance::Cost => io,
             ScanBalance::CostRotations | ScanBalance::CostSampled => io * BATCH + kept,
         };
-        if cost == 0 {
-            return;
-        }
         match self.rules.scan_balance {
             ScanBalance::CostSampled => self.lru.vec_mut(number).cost_ever[usize::from(file)] += cost,
             _ => self.lru.note_cost(number, file, cost),

@@ -167,6 +167,12 @@ impl Direct {
         nodes.dedup();
         nodes.into_iter().for_each(|node| ctx.snapshot_refaults(node, target));
         if control.reclaimed == 0 && !control.compaction_ready {
+            if ctx.kernel.reclaim.rules.rotates && !control.full_walk {
+                control.full_walk = true;
+                control.priority = DEF_PRIORITY;
+                self.stage = Stage::Stall;
+                return Poll::On;
+            }
             // Active lists that were spared are not spared now.
             if control.skipped_deactivate {
                 (control.force_deactivate, control.skipped_deactivate) = (true, false);

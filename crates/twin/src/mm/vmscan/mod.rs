@@ -88,6 +88,10 @@ pub struct Rules {
     pub folio_batch_size: usize,
     /// Compaction scans the rest of a pageblock of which a page could not be moved (6.6 and later).
     pub finishes_pageblocks: bool,
+    /// Reclaimed pages are freed and their TLB entries flushed by batches, in order; before all at once, the last first.
+    pub frees_in_batches: bool,
+    /// A task's pass over cgroups ends when enough is reclaimed, and the next one goes on behind.
+    pub rotates: bool,
     /// What reclaim of a type costs, and when the scan balance knows it.
     pub scan_balance: ScanBalance,
     /// Scanned and reclaimed pages are counted by node, those for limits of cgroups too.
@@ -153,6 +157,8 @@ impl Rules {
         finishes_pageblocks: false,
         scan_balance: ScanBalance::Cost,
         counts_by_node: false,
+        frees_in_batches: false,
+        rotates: false,
         skip_limit: 0,
         stats_flush: 0,
         swappiness: 60,
@@ -226,6 +232,8 @@ pub(crate) struct Reclaim {
     pub(crate) batch_refs: BatchRefs,
     /// All cgroups, the root first.
     pub groups: Vec<Group>,
+    /// By lruvec of a target: how many cgroups below it the passes of tasks have visited.
+    pub(super) visited: Vec<usize>,
     /// By CPU: pages that are charged and not given out.
     pub(crate) stocks: Vec<Stock>,
     /// Pages that the task that runs has charged beyond `memory.high` in this step (`memcg_nr_pages_over_high`).
@@ -315,6 +323,7 @@ impl Reclaim {
         let bits = workingset::age_bits(lru.len());
         Reclaim {
             rules,
+            visited: vec![0; lru.len()],
             lru,
             nodes: vec![Node { kswapd_waits: true, ..Node::default() }; nodes],
             zones: vec![vmscan_zone::Zone::default(); nodes * ZONES],

@@ -49,6 +49,8 @@ pub(crate) struct Control {
     pub may_deactivate: [bool; 2],
     pub force_deactivate: bool,
     pub skipped_deactivate: bool,
+    /// A task visits all cgroups at each pass.
+    pub full_walk: bool,
     /// Cgroups below `memory.low` are scanned too; some have been spared.
     pub low_broken: bool,
     pub low_spared: bool,
@@ -82,6 +84,7 @@ impl Control {
             may_deactivate: [false; 2],
             force_deactivate: false,
             skipped_deactivate: false,
+            full_walk: false,
             low_broken: false,
             low_spared: false,
             cache_trim_mode: false,

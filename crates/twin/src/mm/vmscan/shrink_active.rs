@@ -10,6 +10,7 @@ use crate::frame::Flag;
 use crate::mm::lru::List;
 use crate::vmstat::NodeItem;
 use mmtwin_event::vocabulary::MmVmscanLruShrinkActive;
+use mmtwin_scenario::kernel::ScanBalance;
 
 /// Deactivates a batch of a lruvec's active list.
 pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &Control, number: usize, list: List, wanted: u64) {
@@ -42,7 +43,9 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &Control, number: usize, li
     ctx.kernel.stat.events.reclaim.pgdeactivate += deactivated;
     ctx.kernel.stat.pages.add(node, isolated, -(taken as i64));
     count::rotated(ctx, node, file, rotated);
-    ctx.kernel.reclaim.note_cost(number, file, (0, rotated));
+    if rotated > 0 && ctx.kernel.reclaim.rules.scan_balance != ScanBalance::Cost {
+        ctx.kernel.reclaim.note_cost(number, file, (0, rotated));
+    }
     let event = MmVmscanLruShrinkActive {
         nid: node as i32,
         nr_taken: taken,

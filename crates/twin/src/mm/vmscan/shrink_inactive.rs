@@ -68,11 +68,16 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     control.scanned += taken;
     let mut stat = ReclaimStat::default();
     let (mut kept, mut freed) = (Vec::new(), Vec::new());
+    let in_batches = ctx.kernel.reclaim.rules.frees_in_batches;
     for page in pages {
         match shrink_folio(ctx, control, page, &mut stat) {
             FolioAction::Free => {
                 stat.reclaimed += 1 << ctx.kernel.alloc.frames.order(page);
                 freed.push(page);
+                if in_batches && freed.len() == ctx.kernel.reclaim.rules.folio_batch_size {
+                    ctx.flush(&mut stat.to_flush);
+                    ctx.free_reclaimed(freed.drain(..));
+                }
             }
             FolioAction::Keep => kept.push(page),
             FolioAction::Activate => {
@@ -97,13 +102,10 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     let reclaim = &mut ctx.kernel.reclaim;
     reclaim.note(cgroup, |events| events.reclaimed[by] += stat.reclaimed);
     reclaim.note_cost(number, file, (stat.pageout, scanned - stat.reclaimed));
-    // A huge page is freed as one.
-    ctx.spend(ctx.memory.costs.free_page * freed.len() as u64);
-    // The last that was put on the list of pages to free is the first of it.
-    for page in freed.into_iter().rev() {
-        ctx.kernel.uncharge(page);
-        let gone = ctx.kernel.free_unchecked(cpu, ctx.task, page);
-        debug_assert!(gone.is_ok(), "what was on a list was allocated");
+    match in_batches {
+        true => ctx.free_reclaimed(freed.into_iter()),
+        // The last that was put on the list of pages to free is the first of it.
+        false => ctx.free_reclaimed(freed.into_iter().rev()),
     }
     if stat.unqueued_dirty == taken {
         ctx.kernel.writeback.write_all();
@@ -237,12 +239,22 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
         return FolioAction::Keep;
     }
     // 10. It leaves its file or the swap cache, with a shadow behind.
-    let shadow = ctx.kernel.reclaim.evict(&ctx.kernel.alloc.frames, page);
+    let shadow = ctx.kernel.reclaim.evict(&ctx.kernel.alloc.frames, page, control.target());
     ctx.memory.detach(ctx.kernel, (ctx.cpu, ctx.task), page, content, shadow);
     FolioAction::Free
 }
 
 impl TaskCtx<'_> {
+    /// Frees pages that were reclaimed; a huge page as one.
+    fn free_reclaimed(&mut self, pages: impl Iterator<Item = Pfn>) {
+        for page in pages {
+            self.spend(self.memory.costs.free_page);
+            self.kernel.uncharge(page);
+            let gone = self.kernel.free_unchecked(self.cpu, self.task, page);
+            debug_assert!(gone.is_ok(), "what was on a list was allocated");
+        }
+    }
+
     /// Waits until other CPUs have flushed what was taken from them, if anything was (`try_to_unmap_flush`).
     fn flush(&mut self, wanted: &mut Cpus) {
         self.flush_tlb(std::mem::take(wanted));

@@ -57,8 +57,7 @@ impl Pass {
     fn end(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<()> {
         control.reclaimed += self.reclaimed;
         let reclaim = &ctx.kernel.reclaim;
-        let swap = control.may_swap && reclaim.free_swap.is_some_and(|free| free > 0);
-        if swap && reclaim.lru.shown(self.number).inactive_is_low(false) {
+        if reclaim.free_swap.is_some() && reclaim.lru.shown(self.number).inactive_is_low(false) {
             active::shrink(ctx, control, self.number, List::ActiveAnon, BATCH);
         }
         Poll::Done(())

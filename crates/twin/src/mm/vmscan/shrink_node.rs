@@ -1,7 +1,7 @@
 //! Shrinking a node: `shrink_node`, `shrink_node_memcgs`, `should_continue_reclaim` (6.1 to 6.12).
 //!
 //! Each cgroup below the target is shrunk, its lists first, then its slabs; the pass is repeated while compaction needs
-//! more. Of vmpressure only that a worker is woken: every 512 pages, scanned for the same target. Not modelled: the multi-generational
+//! more. From 6.12 on a task's pass ends when enough is reclaimed, and the next begins with the next cgroup. Of vmpressure only that a worker is woken: every 512 pages, scanned for the same target. Not modelled: the multi-generational
 //! LRU. Checked against guests (docs/fidelity.md).
 
 use super::scan_control::Seen;
@@ -26,6 +26,8 @@ pub(super) struct NodePass {
     /// Cgroups of this pass, the target first, and which is next.
     cgroups: Vec<usize>,
     next: usize,
+    /// Where the passes of tasks over these cgroups have come to, if they go on from there.
+    turn: Option<usize>,
     /// Pages reclaimed and scanned before this pass.
     before: u64,
     scanned_before: u64,
@@ -51,6 +53,7 @@ impl NodePass {
             stage: Stage::Prepare,
             cgroups: Vec::new(),
             next: 0,
+            turn: None,
             before: 0,
             scanned_before: 0,
             reclaimable: false,
@@ -74,7 +77,11 @@ impl NodePass {
                 control.seen = Seen::default();
                 (self.before, self.scanned_before) = (control.reclaimed, control.scanned);
                 prepare(ctx, control, self.node);
-                (self.cgroups, self.next) = (ctx.kernel.reclaim.lru.below(control.target()), 0);
+                let reclaim = &mut ctx.kernel.reclaim;
+                self.cgroups = reclaim.lru.below(control.target());
+                let visited = reclaim.lru.number(self.node, control.target());
+                self.turn = (reclaim.rules.rotates && !control.is_kswapd() && !control.full_walk).then_some(visited);
+                self.next = self.turn.map_or(0, |turn| reclaim.visited[turn] % self.cgroups.len());
                 self.stage = Stage::Cgroup;
             }
             Stage::Cgroup => {
@@ -83,6 +90,7 @@ impl NodePass {
                     return Poll::On;
                 };
                 self.next += 1;
+                self.turn.iter().for_each(|&turn| ctx.kernel.reclaim.visited[turn] = self.next);
                 if ctx.kernel.reclaim.spares(control, cgroup) {
                     return Poll::On;
                 }
@@ -97,7 +105,8 @@ impl NodePass {
                     if self.cgroups[self.next - 1] == 0 {
                         ctx.shrink_slab(control, self.node);
                     }
-                    self.stage = Stage::Cgroup;
+                    let enough = self.turn.is_some() && control.reclaimed >= control.nr_to_reclaim;
+                    self.stage = if enough { Stage::After } else { Stage::Cgroup };
                 }
             }
             Stage::After => {
@@ -168,7 +177,7 @@ impl NodePass {
         let reclaim = &ctx.kernel.reclaim;
         let number = reclaim.lru.number(self.node, 0);
         let file = reclaim.lru.pages(number, List::InactiveFile);
-        let swap = control.may_swap && reclaim.free_swap.is_some_and(|free| free > 0);
+        let swap = reclaim.free_swap.is_some_and(|free| free > 0);
         let anon = if swap { reclaim.lru.pages(number, List::InactiveAnon) } else { 0 };
         file + anon > compact_gap(control.order)
     }
