@@ -142,7 +142,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// The disk is done with a request: that of a file, or of swap beside files, is ended by its thread.
+    /// The disk is done with a request. Behind dm-delay that of a file, or of swap beside files, is ended by a thread;
+    /// otherwise its end interrupts the CPU that has submitted it.
     pub(super) fn transferred(&mut self, cpu: u32, request: u64, at: Ns) -> Result<(), RunError> {
         let late = self.memory.late_by(request);
         if late > 0 {
@@ -150,10 +151,14 @@ impl Engine<'_> {
             return Ok(());
         }
         let requests = &mut self.memory.requests;
-        let by_thread = self.memory.costs.write_end > 0 && requests.is_on_disk(request) == Some(true);
+        let of_file = self.memory.costs.write_end > 0 && requests.is_on_disk(request) == Some(true);
+        let by_thread = of_file && self.scenario.machine.disk.ticks;
         let uncongested = requests.leave_queue(request);
         self.kernel.reclaim.request_ended(uncongested);
         let Some(WritebackThreads { end_io, ends_on, .. }) = self.writeback_threads.filter(|_| by_thread) else {
+            if of_file {
+                self.kernel.interrupt(cpu, self.memory.costs.write_end);
+            }
             let mut requests = std::mem::take(&mut self.memory.requests);
             requests.end(&mut self.kernel, (cpu, Task::default()), request);
             self.memory.requests = requests;

@@ -64,6 +64,11 @@ impl Readahead {
         self.prev = Some(page);
     }
 
+    /// True if a page is the one that was read last.
+    pub(crate) fn is_same(&self, page: u64) -> bool {
+        self.prev == Some(page)
+    }
+
     /// True if a page follows the one that was read last, or is the first of a file of which none was read.
     pub(crate) fn is_next(&self, page: u64) -> bool {
         self.prev.map_or(page == 0, |prev| page == prev + 1)

@@ -102,14 +102,21 @@ pub(super) fn touch(
 /// After an access: a task that has dirtied many file pages pauses until then.
 pub(super) fn after(
     access: &Accessing,
-    state: &AccessState,
+    state: &mut AccessState,
     kernel: &mut Kernel,
     caller: &mut Caller,
     touch: Touch,
 ) -> Option<Ps> {
-    let writes = touch.write && state.regions[access.region].file;
-    let until = writes.then(|| kernel.balance_dirty_pages(caller.cpu, caller.task, &mut caller.writer));
-    until.flatten().map(|until| until * PS_PER_NS)
+    let of = &mut state.regions[access.region];
+    if !touch.write || !of.file {
+        return None;
+    }
+    let until = kernel.balance_dirty_pages(caller.cpu, caller.task, &mut caller.writer)? * PS_PER_NS;
+    if access.plan.via == Via::Syscall {
+        // The call pauses with the file locked.
+        of.lock.hold(until);
+    }
+    Some(until)
 }
 
 /// Faults a page in if needed, and accesses it.

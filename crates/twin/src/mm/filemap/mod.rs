@@ -102,7 +102,9 @@ impl AccessState {
             return Ok(self.sleep_for_read(kernel, caller.cpu, pfn, until));
         }
         kernel.spend(caller.cpu, self.costs.file_call);
-        self.mark_accessed(kernel, caller.cpu, pfn);
+        if !self.regions[region].readahead[mapper].is_same(page) {
+            self.mark_accessed(kernel, caller.cpu, pfn);
+        }
         self.regions[region].readahead[mapper].note(page);
         Ok(Touched::Done)
     }

@@ -121,6 +121,7 @@ impl AccessState {
             if file {
                 let now = kernel.now(cpu);
                 kernel.writeback.pages_written(count, now);
+                kernel.writeback.writes_end(now);
             }
             return true;
         }

@@ -186,11 +186,11 @@ impl Flusher {
         }
         let wb = &mut ctx.kernel.writeback;
         let Some(inode) = wb.inodes.next(work.up_to(&wb.rules, now)) else { return self.end(ctx, work) };
-        if ctx.kernel.pages_under_writeback() == 0 {
-            let wb = &mut ctx.kernel.writeback;
-            wb.rate.begin(now * wb.rules.hz / 1_000_000_000, wb.rules.hz, (wb.dirtied, wb.written));
+        let (tick, counts) = (now * wb.rules.hz / 1_000_000_000, (wb.dirtied, wb.written));
+        wb.rate.settle(tick, wb.rules.hz, counts);
+        if !ctx.memory.requests.write_files() {
+            wb.rate.begin(tick, wb.rules.hz, counts);
         }
-        let wb = &mut ctx.kernel.writeback;
         let chunk = (wb.rate.average / 2).min(wb.rate.smoothed_limit() / 8).min(work.left);
         let size = (chunk + CHUNK) / CHUNK * CHUNK;
         let region = &ctx.memory.regions[inode.region];

@@ -23,6 +23,8 @@ pub(crate) struct Inodes {
     io: VecDeque<Inode>,
     /// Written in part.
     more: VecDeque<Inode>,
+    /// The file whose turn it is, which is on no list (`I_SYNC`).
+    current: Option<usize>,
 }
 
 /// State of a file at the end of its turn.
@@ -39,7 +41,9 @@ impl Inodes {
     /// A file has its first dirty page; true if no file had.
     pub(super) fn add(&mut self, region: usize, since: Ns) -> bool {
         let first = self.is_empty();
-        self.dirty.push_back(Inode { region, since });
+        if self.current != Some(region) {
+            self.dirty.push_back(Inode { region, since });
+        }
         first
     }
 
@@ -62,7 +66,9 @@ impl Inodes {
             let old = self.dirty.iter().take_while(|inode| inode.since <= before).count();
             self.io.extend(self.dirty.drain(..old));
         }
-        self.io.pop_front()
+        let next = self.io.pop_front();
+        self.current = next.map(|inode| inode.region);
+        next
     }
 
     /// True if the work has another file to write before it checks whether to continue.
@@ -77,6 +83,7 @@ impl Inodes {
 
     /// A file's turn is over.
     pub(super) fn requeue(&mut self, inode: Inode, left: Left, now: Ns) {
+        self.current = None;
         match left {
             Left::Nothing => {}
             Left::More => self.more.push_back(inode),

@@ -9,8 +9,10 @@
 
 use crate::time::Ns;
 
-/// From the beginning of a transaction to its commit (`j_commit_interval`): 5 s.
+/// From the beginning of a transaction to its commit (`j_commit_interval`): 5 s, and on to the next whole second
+/// (`round_jiffies_up`).
 const INTERVAL: Ns = 5_000_000_000;
+const SECOND: Ns = 1_000_000_000;
 
 /// The journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +30,7 @@ impl Journal {
             return Err(());
         }
         let first = !std::mem::replace(&mut self.open, true);
-        Ok(first.then_some(now + INTERVAL))
+        Ok(first.then_some((now + INTERVAL).next_multiple_of(SECOND)))
     }
 
     /// The transaction is written.
@@ -49,10 +51,10 @@ mod tests {
     #[test]
     fn changes_wait_for_the_commit() {
         let mut journal = Journal::default();
-        assert_eq!((journal.change(7), journal.change(8)), (Ok(Some(7 + INTERVAL)), Ok(None)));
+        assert_eq!((journal.change(7), journal.change(8)), (Ok(Some(INTERVAL + SECOND)), Ok(None)));
         journal.commit();
         assert_eq!(journal.change(9), Err(()));
         journal.committed();
-        assert_eq!(journal.change(10), Ok(Some(10 + INTERVAL)));
+        assert_eq!(journal.change(10), Ok(Some(INTERVAL + SECOND)));
     }
 }

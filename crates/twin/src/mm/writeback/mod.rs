@@ -223,6 +223,11 @@ impl Writeback {
         self.dirty_now -= pages;
     }
 
+    /// No file is being written any more.
+    pub(crate) fn writes_end(&mut self, now: Ns) {
+        self.rate.writes_end(now * self.rules.hz / 1_000_000_000, self.rules.hz);
+    }
+
     /// Writes of pages have ended.
     pub(crate) fn pages_written(&mut self, pages: u64, now: Ns) {
         self.written += pages;

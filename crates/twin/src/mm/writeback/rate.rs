@@ -43,6 +43,8 @@ pub(crate) struct Rate {
     /// Writes that have ended, halved every three seconds; period of the last one.
     completions: u64,
     period: u64,
+    /// Tick of an update that follows the end of the last write (`bw_dwork`).
+    update_at: Option<u64>,
 }
 
 impl Rate {
@@ -51,7 +53,20 @@ impl Rate {
         let (bandwidth, average, ratelimit, balanced) =
             (FIRST_BANDWIDTH, FIRST_BANDWIDTH, FIRST_BANDWIDTH, FIRST_BANDWIDTH);
         let (at, dirtied, written, limit, limit_at, completions, period) = (0, 0, 0, 0, 0, 0, 0);
-        Rate { bandwidth, average, ratelimit, balanced, at, dirtied, written, limit, limit_at, completions, period }
+        Rate {
+            bandwidth,
+            average,
+            ratelimit,
+            balanced,
+            at,
+            dirtied,
+            written,
+            limit,
+            limit_at,
+            completions,
+            period,
+            update_at: None,
+        }
     }
 
     /// Writes have ended in a period of three seconds.
@@ -92,9 +107,22 @@ impl Rate {
         now > self.at + hz / 5
     }
 
-    /// Writing begins at a tick after the disk has been idle: that time does not count (`wb_bandwidth_estimate_start`).
+    /// The last write of a file has ended: an update follows.
+    pub(super) fn writes_end(&mut self, now: u64, hz: u64) {
+        self.update_at.get_or_insert(now + hz / 5);
+    }
+
+    /// Does the update that follows the end of writes, if it is over. Nothing was written since.
+    pub(super) fn settle(&mut self, now: u64, hz: u64, counts: (u64, u64)) {
+        if let Some(at) = self.update_at.take_if(|at| *at <= now) {
+            self.update(at.max(self.at), hz, &State::default(), counts, None);
+        }
+    }
+
+    /// Writing begins at a tick after the disk has been idle for more than a second: that time does not count
+    /// (`wb_bandwidth_estimate_start`).
     pub(super) fn begin(&mut self, now: u64, hz: u64, (dirtied, written): (u64, u64)) {
-        if self.is_due(now, hz) {
+        if now > self.at + hz {
             (self.at, self.dirtied, self.written) = (now, dirtied, written);
         }
     }

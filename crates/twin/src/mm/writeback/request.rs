@@ -199,6 +199,11 @@ impl Requests {
         self.all.len() - self.done.len()
     }
 
+    /// True if there are writes of files.
+    pub(crate) fn write_files(&self) -> bool {
+        self.all.values().any(|request| request.on_disk && request.journal == 0)
+    }
+
     /// True if a request waits for its end.
     pub(crate) fn has_done(&self) -> bool {
         !self.done.is_empty()
@@ -206,13 +211,17 @@ impl Requests {
 
     /// A request ends: its pages are no longer under writeback.
     pub(crate) fn end(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), number: u64) {
-        let Some(Request { pages, memory, rest, journal, .. }) = self.all.remove(&number) else { return };
+        let Some(Request { pages, memory, rest, journal, on_disk, .. }) = self.all.remove(&number) else { return };
         if journal > 0 {
             kernel.writeback.journal.committed();
         }
         for page in pages {
             self.of_page.remove(&page);
             kernel.end_writeback(cpu, page);
+        }
+        if on_disk && journal == 0 && !self.write_files() {
+            let now = kernel.now(cpu);
+            kernel.writeback.writes_end(now);
         }
         memory.into_iter().for_each(|block| self.slab.give(kernel, (cpu, task), block));
         rest.into_iter().for_each(|block| self.rest.give(kernel, (cpu, task), block));

@@ -21,6 +21,8 @@ const FEW: u64 = 8;
 struct Pause {
     /// 0 and less: none.
     ticks: i64,
+    /// By how much it is shorter than it should be, because no pause is that long.
+    trimmed: u64,
     period: u64,
     /// Pages per second that it is granted.
     of_task: u64,
@@ -67,10 +69,12 @@ impl Kernel {
             return None;
         }
         let until = now + pause.ticks as u64;
+        // What a pause was too long is paid later.
+        let paused_when = until + pause.trimmed;
         // A writer with a rate of 0 checks again afterwards, for the same pages.
         let again = pause.of_task == 0;
         let dirtied = if again { writer.dirtied } else { 0 };
-        *writer = TaskDirty { dirtied, nr_dirtied_pause: pause.pages, dirty_paused_when: until, again };
+        *writer = TaskDirty { dirtied, nr_dirtied_pause: pause.pages, dirty_paused_when: paused_when, again };
         self.wait_for_writeback();
         Some(until * jiffy)
     }
@@ -126,12 +130,12 @@ impl Writeback {
                 dirty_paused_when: now,
                 ..TaskDirty::default()
             };
-            self.exceeded = false;
             return None;
         }
         if !self.running {
             self.wake_now();
         }
+        self.rate.settle(now, hz, (self.dirtied, self.written));
         self.exceeded = state.dirty > state.of_disk && state.dirty > state.thresholds.hard;
         let ratio = position::ratio(state, self.rate.average);
         if self.rate.is_due(now, hz) {
@@ -142,13 +146,14 @@ impl Writeback {
         let longest = position::longest_pause(state.dirty, self.rate.average, hz);
         let (shortest, pages) = position::shortest_pause(longest, (of_task, ratelimit), self.rate.average, hz);
         if of_task == 0 {
-            return Some(Pause { ticks: longest as i64, period: longest, of_task, pages });
+            return Some(Pause { ticks: longest as i64, trimmed: 0, period: longest, of_task, pages });
         }
         let period = hz * writer.dirtied / of_task;
         let since = if writer.dirty_paused_when > 0 { now as i64 - writer.dirty_paused_when as i64 } else { 0 };
         let pause = period as i64 - since;
         let ticks = if pause < shortest as i64 { pause.min(0) } else { pause.min(longest as i64) };
-        Some(Pause { ticks, period, of_task, pages })
+        let trimmed = (pause - longest as i64).clamp(0, longest as i64) as u64;
+        Some(Pause { ticks, trimmed, period, of_task, pages })
     }
 }
 
