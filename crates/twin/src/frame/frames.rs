@@ -198,6 +198,18 @@ impl Frames {
         self.records[page as usize][0] = word;
     }
 
+    /// Makes single pages of an allocated block: each has the flags, the cgroup and the owner of the first, and the next
+    /// content.
+    pub(crate) fn split(&mut self, head: Pfn) {
+        let [word, link, content, owner] = self.records[head as usize];
+        let single = word & !(0xf << ORDER_SHIFT);
+        let pages = 1 << self.order(head);
+        let block = &mut self.records[head as usize..][..pages];
+        for (record, content) in block.iter_mut().zip(content..) {
+            *record = [single, link, content, owner];
+        }
+    }
+
     /// Makes a page part of the block before it.
     #[inline]
     pub(crate) fn clear(&mut self, page: Pfn) {

@@ -32,6 +32,7 @@ pub(crate) mod costs;
 pub(crate) mod effects;
 pub(crate) mod filemap;
 pub mod kernel;
+pub(crate) mod huge_split;
 pub(crate) mod lazyfree;
 pub(crate) mod lru;
 pub mod memcg;

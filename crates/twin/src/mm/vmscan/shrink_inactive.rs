@@ -39,6 +39,8 @@ enum FolioAction {
     Keep,
     Activate,
     Free,
+    /// It is a huge page, and goes on as base pages.
+    Split,
 }
 
 /// Bits of `RECLAIM_WB_*` for a type of page.
@@ -69,7 +71,10 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     let mut stat = ReclaimStat::default();
     let (mut kept, mut freed) = (Vec::new(), Vec::new());
     let in_batches = ctx.kernel.reclaim.rules.frees_in_batches;
-    for page in pages {
+    let mut pages = pages;
+    // The next one is the last.
+    pages.reverse();
+    while let Some(page) = pages.pop() {
         match shrink_folio(ctx, control, page, &mut stat) {
             FolioAction::Free => {
                 stat.reclaimed += 1 << ctx.kernel.alloc.frames.order(page);
@@ -80,6 +85,11 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
                 }
             }
             FolioAction::Keep => kept.push(page),
+            FolioAction::Split => {
+                let others = ctx.memory.split_huge(ctx.kernel, page);
+                control.scanned -= others.len() as u64;
+                pages.extend(others.chain([page]));
+            }
             FolioAction::Activate => {
                 ctx.memory.activated_in_swap_cache(ctx.kernel, page);
                 let frames = &mut ctx.kernel.alloc.frames;
@@ -190,7 +200,7 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
             return FolioAction::Keep;
         }
         if !ctx.memory.take_slots(kernel, page) {
-            return FolioAction::Activate;
+            return if pages > 1 { FolioAction::Split } else { FolioAction::Activate };
         }
     }
     // 7. It is not mapped any more.
