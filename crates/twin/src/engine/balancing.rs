@@ -10,7 +10,6 @@ use super::hinting_faults::Pending;
 use super::main_loop::Engine;
 use crate::build;
 use crate::hw::PAGE_SIZE;
-use crate::lab_guest::recorder::Recorder;
 use crate::mm::prot_numa::Unit;
 use crate::numa::{Mm, Numa, Spent, Task, write_group, write_period};
 use crate::time::{Ns, PS_PER_NS, Ps};
@@ -29,7 +28,6 @@ const HALF_LIFE: f64 = 32e9;
 pub(crate) struct Balancing {
     /// The recorder's task, if there is one, is behind those of the threads.
     pub numa: Numa,
-    pub recorder: Option<Recorder>,
     /// By thread, in order of time.
     pub(super) pending: Vec<VecDeque<Pending>>,
     /// The last tick.
@@ -43,11 +41,11 @@ pub(crate) struct Balancing {
 }
 
 impl Balancing {
-    fn new(numa: Numa, recorder: Option<Recorder>, image: Vec<Vec<(usize, Unit)>>) -> Balancing {
+    fn new(numa: Numa, image: Vec<Vec<(usize, Unit)>>) -> Balancing {
         let threads = numa.tasks.len();
         let (pending, before) = (vec![VecDeque::new(); threads], vec![0; threads]);
         let told = vec![BalancingTime::default(); numa.mms.len()];
-        Balancing { numa, recorder, pending, ticked: 0, before, told, image }
+        Balancing { numa, pending, ticked: 0, before, told, image }
     }
 }
 
@@ -209,6 +207,6 @@ pub(super) fn of(engine: &mut Engine<'_>) -> Result<Option<Balancing>, RunError>
         task.cpu = engine.threads[thread].caller.cpu;
         numa.tasks.push(task);
     }
-    let recorder = Recorder::of(scenario, &engine.kernel.machine, &mut numa);
-    Ok(Some(Balancing::new(numa, recorder, image)))
+    engine.recorder.iter().for_each(|recorder| recorder.join(&mut numa));
+    Ok(Some(Balancing::new(numa, image)))
 }

@@ -17,6 +17,7 @@ use crate::build;
 use crate::build::BuildError;
 use crate::hw::load::Load;
 use crate::lab_guest::host::Host;
+use crate::lab_guest::recorder::Recorder;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::slab::dentry::Dentries;
@@ -125,6 +126,8 @@ pub(crate) struct Engine<'a> {
     pub(super) results: Vec<(usize, PhaseResult)>,
     /// NUMA balancing, if it is on.
     pub(crate) balancing: Option<Balancing>,
+    /// The recorder, where it is a task.
+    pub(crate) recorder: Option<Recorder>,
     /// Shortest turn of a CPU while memory is reclaimed.
     pub(super) turn: Ps,
     /// Nodes and the threads of their kswapds.
@@ -201,6 +204,7 @@ impl<'a> Engine<'a> {
             sampler: Sampler::new(&scenario.run.counters),
             results: Vec::new(),
             balancing: None,
+            recorder: None,
             turn: turn(&kernel.alloc),
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
@@ -228,6 +232,8 @@ impl<'a> Engine<'a> {
         }
         engine.watch = Watch::new(cpus, engine.threads.len());
         engine.psi = psi::of(scenario, &engine.kernel, &engine.threads);
+        let began = engine.options.state.began.first().and_then(|threads| threads.first()).copied();
+        engine.recorder = Recorder::of(scenario, &engine.kernel.machine, began);
         engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }

@@ -270,7 +270,12 @@ impl Engine<'_> {
     /// A phase of a process ends, and the next begins when the sample of its end has been taken.
     pub(super) fn end_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         self.close_phase(process, at)?;
+        let first = self.processes[process].threads.start;
+        self.call_recorder(first);
         let wait = self.sample_of(process, at)?;
+        if let Some(cpu) = self.answered(first).filter(|&cpu| cpu != self.threads[first].caller.cpu) {
+            self.move_thread(first, cpu)?;
+        }
         self.next_phase(process, at + wait)
     }
 

@@ -10,6 +10,7 @@ use super::balancing::Balancing;
 use super::main_loop::Engine;
 use super::process::Thread;
 use crate::mm::kernel::Kernel;
+use crate::lab_guest::recorder;
 use crate::numa::write_period;
 use crate::sched::{BalanceRules, BalanceTask, Hooks, Level, Locality};
 use crate::time::{Ns, PS_PER_NS, Ps};
@@ -50,14 +51,18 @@ impl Engine<'_> {
         }
         let cpus: Vec<Vec<u32>> = (0..machine.nodes.len()).map(|node| machine.cpus_of(node)).collect();
         let (threads, processes) = (&self.threads, &self.scenario.processes);
+        let allowed = self.recorder.as_ref().and_then(|recorder| recorder.allowed);
         let node_threads: Vec<(usize, usize)> = [&self.kswapds[..], &self.kcompactds].concat();
         let bound = self.writeback_threads.filter(|_| !writeback.rules.ends_anywhere).map(|of| of.end_io);
         let may_run_on = |thread: usize, cpu: u32| match node_threads.iter().find(|of| of.1 == thread) {
             Some((node, _)) => cpus[*node].is_empty() || cpus[*node].contains(&cpu),
+            None if thread >= threads.len() => allowed.is_none_or(|own| own == cpu),
             None => bound != Some(thread) && is_allowed(&threads[thread], processes, cpu),
         };
-        let task =
-            |thread: usize| BalanceTask { pid: threads[thread].caller.task.pid, preferred_nid: None, exec_start: 0 };
+        let task = |thread: usize| {
+            let pid = threads.get(thread).map_or(recorder::PID, |thread| thread.caller.task.pid);
+            BalanceTask { pid, preferred_nid: None, exec_start: 0 }
+        };
         let kernel = &self.scenario.kernel;
         let rules = BalanceRules { hz: kernel.hz.into(), sched: kernel.sched };
         let hooks =
@@ -90,10 +95,9 @@ impl Engine<'_> {
 
     /// Sets the CPU of a thread and of its statistics; from `since` on if its CPU is idle, whose clock may be behind.
     pub(crate) fn set_cpu(&mut self, thread: usize, cpu: u32, since: Ns) {
-        if let (Some(recorder), Some(balancing)) = (self.recorder(), &mut self.balancing)
-            && recorder == thread
-        {
-            balancing.numa.tasks[recorder].cpu = cpu;
+        if self.recorder() == Some(thread) {
+            self.recorder.iter_mut().for_each(|recorder| recorder.cpu = cpu);
+            self.balancing.iter_mut().for_each(|balancing| balancing.numa.tasks[thread].cpu = cpu);
             return;
         }
         let from = std::mem::replace(&mut self.threads[thread].caller.cpu, cpu);
@@ -150,7 +154,7 @@ impl Engine<'_> {
         }
         let may_run_on = |cpu: u32| match &self.balancing {
             Some(Balancing { numa, .. }) => numa.tasks[thread].may_run_on(cpu),
-            None => is_allowed(&self.threads[thread], &self.scenario.processes, cpu),
+            None => self.may_run_on(thread, cpu),
         };
         let online = self.kernel.stat.online().iter().copied();
         online.filter(|&cpu| of(cpu) && self.queues.len(cpu) == 0).find(|&cpu| may_run_on(cpu))

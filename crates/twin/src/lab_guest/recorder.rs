@@ -3,8 +3,10 @@
 //!
 //! It wakes at every sample while the workload runs and uses `machine.cost.sample` of CPU time on a CPU that the
 //! workload leaves free, or else like any other thread: it takes turns, is pulled by other CPUs and is a partner in
-//! swaps. It has no preferred node and its memory is not scanned. Not modelled: delays of its samples when it had to
-//! wait; its CPU before the first sample. Checked by comparison with guests.
+//! swaps. It has no preferred node and its memory is not scanned. At the end of a phase the process's first thread wakes
+//! it, and it wakes that thread when it has its sample; how that moves both is in `engine/recorder.rs`. Not modelled:
+//! delays of its samples when it had to wait. Its CPU at the beginning is guessed from where the first thread began.
+//! Checked by comparison with guests.
 
 use crate::hw::Machine;
 use crate::numa::{Mm, Numa, Task};
@@ -14,28 +16,41 @@ use mmtwin_scenario::workload::Process;
 use std::collections::BTreeSet;
 
 /// Before the first process.
-const PID: i32 = 999;
+pub(crate) const PID: i32 = 999;
 
-/// Remaining work of the recorder; its CPU is that of its task.
+/// The recorder.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
+    /// Its remaining work.
     pub left: Ps,
     /// CPUs it may run on: one that is left free, or all.
     pub allowed: Option<u32>,
+    /// The CPU that it runs on, or ran on last.
+    pub cpu: u32,
 }
 
 impl Recorder {
-    /// The recorder of a scenario on a machine whose CPUs share their budget, as the last task; else `None`.
-    pub(crate) fn of(scenario: &Scenario, machine: &Machine, numa: &mut Numa) -> Option<Recorder> {
+    /// The recorder of a scenario on a machine whose CPUs share their budget; else `None`. `began` is where the first
+    /// thread of the workload began, if that is known: the recorder had woken it there.
+    pub(crate) fn of(scenario: &Scenario, machine: &Machine, began: Option<u32>) -> Option<Recorder> {
         if !scenario.machine.cpu.single_threaded_tcg {
             return None;
         }
         let allowed = free_cpu(scenario, machine);
-        let mut task = Task::new(PID, PID, numa.mms.len(), allowed.map(|cpu| vec![cpu]));
-        (task.alive, task.cpu) = (true, allowed.unwrap_or(machine.cpus.len() as u32 - 1));
+        let last = machine.cpus.len() as u32 - 1;
+        let beside = began.filter(|&cpu| cpu <= last).and_then(|cpu| {
+            let own = machine.cpus_of(machine.node_of(cpu));
+            own.into_iter().rev().find(|&other| other != cpu)
+        });
+        Some(Recorder { left: 0, allowed, cpu: allowed.or(beside).unwrap_or(last) })
+    }
+
+    /// Its task, behind those of the threads.
+    pub(crate) fn join(&self, numa: &mut Numa) {
+        let mut task = Task::new(PID, PID, numa.mms.len(), self.allowed.map(|cpu| vec![cpu]));
+        (task.alive, task.cpu) = (true, self.cpu);
         numa.mms.push(Mm::default());
         numa.tasks.push(task);
-        Some(Recorder { left: 0, allowed })
     }
 }
 
