@@ -85,7 +85,7 @@ impl Engine<'_> {
             let part = exit.page..(exit.page + HUGE_PAGES).min(region.len());
             let before = region.resident(mapper);
             region.unmap_shared(kernel, &caller, mapper, part.clone());
-            if region.users == 1 && !region.file {
+            if region.users == 1 && region.anon {
                 memory.discard(kernel, &caller, number, part.clone())?;
             }
             let unmapped = before - memory.regions[number].resident(mapper);
@@ -110,13 +110,12 @@ impl Engine<'_> {
             return Ok(());
         }
         region.tables.free(kernel, &caller)?;
-        let (of_file, all) = (region.file, 0..region.len());
-        // Shared memory whose last processes exit at the same time is whole until here.
-        let shared = !region.anon && !of_file;
-        if shared || region.temporary {
+        // Files, on a disk or in memory, stay.
+        let (ends, all) = (region.anon || region.temporary, 0..region.len());
+        if region.temporary {
             memory.discard(kernel, &caller, number, all)?;
         }
-        if !of_file {
+        if ends {
             memory.regions[number].end();
         }
         Ok(())
