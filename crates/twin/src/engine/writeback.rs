@@ -18,6 +18,8 @@ use crate::time::{Ns, PS_PER_NS, Ps, Random, Use};
 /// Ids of the two threads, below those of kswapds.
 const FLUSHER: i32 = 58;
 const END_IO: i32 = 59;
+/// `vm.dirty_ratio` unless it is written.
+const DEFAULT_RATIO: u64 = 20;
 
 /// The threads, by their numbers.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +31,15 @@ pub(crate) struct WritebackThreads {
 }
 
 impl Engine<'_> {
-    /// Makes the threads, if the workload has files, and sets the limits as they are then.
+    /// Makes the threads, if the workload has files, and sets the limits as they are then, if a sysctl has just been
+    /// written, or where all memory is there at boot.
     pub(super) fn start_writeback(&mut self) {
-        self.kernel.set_dirty_limits();
+        let limits = self.kernel.writeback.rules.limits;
+        let written = limits.hard != Limit::Percent(DEFAULT_RATIO);
+        match written || self.kernel.reclaim.rules.per_zone_lru.is_some() {
+            true => self.kernel.set_dirty_limits(),
+            false => self.kernel.set_dirty_limits_of_boot(),
+        }
         if !self.memory.regions.iter().any(|region| region.file && region.users > 0) {
             return;
         }

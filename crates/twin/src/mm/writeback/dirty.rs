@@ -204,12 +204,16 @@ impl AccessState {
 impl TaskCtx<'_> {
     /// Starts to write pages of a file that lie one after another.
     pub(crate) fn write_file(&mut self, region: usize, pages: &[u64]) {
-        let of = &self.memory.regions[region];
+        let (of, frames) = (&self.memory.regions[region], &self.kernel.alloc.frames);
         let pfns = pages.iter().filter_map(|&page| match of.entry(page) {
-            Entry::Present(pfn) => Some(pfn),
+            // Reclaim may have written it meanwhile.
+            Entry::Present(pfn) => Some(pfn).filter(|&pfn| frames.has(pfn, Flag::Dirty) && !frames.has(pfn, Flag::Writeback)),
             Entry::Absent | Entry::Zero | Entry::Gone(_) => None,
         });
-        let pfns = pfns.collect();
+        let pfns: Vec<Pfn> = pfns.collect();
+        if pfns.is_empty() {
+            return;
+        }
         self.memory.submit(self.kernel, (self.cpu, self.task), pfns, (true, IoClass::Async));
     }
 }

@@ -87,6 +87,8 @@ pub(crate) struct Flusher {
     stage: Stage,
     /// Written since it woke.
     wrote: u64,
+    /// Pages of the request that it is making.
+    run: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +104,7 @@ enum Stage {
 impl Flusher {
     /// It sleeps.
     pub(crate) fn new() -> Flusher {
-        Flusher { stage: Stage::Asleep, wrote: 0 }
+        Flusher { stage: Stage::Asleep, wrote: 0, run: Vec::new() }
     }
 
     /// Continues. `Done`: it sleeps until it is woken.
@@ -217,24 +219,32 @@ impl Flusher {
             return sleep;
         }
         let region = chunk.inode.region;
-        let mut run: Vec<u64> = Vec::new();
-        let mut looked = 0;
-        while chunk.left > 0 && run.len() < MOST && looked < BATCH {
+        let (mut looked, mut gathered) = (0, 0);
+        // The request is complete.
+        let mut ends = false;
+        while chunk.left > 0 && looked < BATCH && !ends {
             let next = ctx.memory.regions[region].next_dirty(chunk.at).filter(|page| *page < chunk.end);
-            let Some(page) = next else { break };
-            if run.last().is_some_and(|last| last + 1 != page) {
-                break;
-            }
+            let Some(page) = next.filter(|page| self.run.last().is_none_or(|last| last + 1 == *page)) else { break };
             looked += 1;
             chunk.at = page + 1;
             if !ctx.memory.is_under_writeback(ctx.kernel, region, page) {
-                run.push(page);
-                chunk.left -= 1;
-            } else if !run.is_empty() {
-                break;
+                self.run.push(page);
+                (chunk.left, gathered) = (chunk.left - 1, gathered + 1);
+                ends = self.run.len() == MOST;
+            } else {
+                ends = !self.run.is_empty();
             }
         }
-        if run.is_empty() && looked == 0 {
+        let costs = &ctx.memory.costs;
+        let last = &self.run[self.run.len() - gathered..];
+        let mapped = last.iter().filter(|page| ctx.memory.regions[region].is_mapped_by_any(**page)).count() as u64;
+        ctx.spend(costs.write_page * gathered as u64 + costs.write_mapped * mapped);
+        if !self.run.is_empty() && (ends || looked < BATCH || chunk.left == 0) {
+            ctx.spend(ctx.memory.costs.write_request);
+            ctx.write_file(region, &std::mem::take(&mut self.run));
+            looked = BATCH;
+        }
+        if looked == 0 {
             if !chunk.cycled && chunk.left > 0 {
                 // From the beginning to where it began.
                 chunk = Chunk { at: 0, end: ctx.memory.regions[region].written_up_to, cycled: true, ..chunk };
@@ -242,13 +252,6 @@ impl Flusher {
                 return Poll::On;
             }
             return self.close(ctx, work, chunk);
-        }
-        if !run.is_empty() {
-            let mapped = run.iter().filter(|page| ctx.memory.regions[region].is_mapped_by_any(**page)).count() as u64;
-            let costs = &ctx.memory.costs;
-            let time = costs.write_request + costs.write_page * run.len() as u64 + costs.write_mapped * mapped;
-            ctx.spend(time);
-            ctx.write_file(region, &run);
         }
         if chunk.left == 0 {
             return self.close(ctx, work, chunk);

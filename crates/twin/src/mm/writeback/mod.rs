@@ -244,7 +244,16 @@ impl Kernel {
 
     /// Limits have been set, or CPUs have started.
     pub(crate) fn set_dirty_limits(&mut self) {
-        let hard = self.thresholds().hard;
+        self.limit_writers(self.thresholds().hard);
+    }
+
+    /// The limits are those that were set at boot.
+    pub(crate) fn set_dirty_limits_of_boot(&mut self) {
+        self.limit_writers(self.writeback.rules.limits.at_boot(&self.alloc, &self.stat).hard);
+    }
+
+    /// What follows from a hard limit (`writeback_set_ratelimit`).
+    fn limit_writers(&mut self, hard: u64) {
         self.writeback.ratelimit_pages = dirty_limits::ratelimit_pages(hard, self.stat.online().len());
         self.writeback.rate.set_limit(hard);
     }
