@@ -38,11 +38,14 @@ fn memory_follows_its_only_user_in_both_modes() {
         let runs = [ran(&far("6.1", huge)), ran_explicitly(&far("6.1", huge))];
         for run in &runs {
             let counters = COUNTERS.map(|name| vmstat(run, name));
-            // One pass moves all of it, those after it find it near: shared memory is not huge here.
-            assert_eq!(counters, [49152, 0, 49152, 32768, 16384], "{huge}");
+            // One pass moves all of it but what a CPU has in its batch of pages for the lists, which no pass can
+            // isolate; the passes after it find it near: shared memory is not huge here.
+            let moved = counters[4];
+            assert!((16384 - 14..=16384).contains(&moved), "{huge}: {moved}");
+            assert_eq!(counters, [49152, 0, 49152, 2 * moved, moved], "{huge}");
             let placed = [0, 1, 2, 3].map(|node| run.counter("numa_maps", "user/heap", &format!("N{node}")));
-            assert_eq!(placed, [0, 0, 16384, 0]);
-            assert_eq!(run.events.iter().filter(|event| event.2 == "mm_migrate_pages").count(), 16384);
+            assert_eq!(placed, [16384 - moved, 0, moved, 0]);
+            assert_eq!(run.events.iter().filter(|event| event.2 == "mm_migrate_pages").count() as u64, moved);
             assert_eq!(vmstat(run, "pgmigrate_fail"), 0);
         }
     }
@@ -199,7 +202,9 @@ fn a_full_node_takes_nothing_and_scanning_slows_down() {
     let passes = |run: &Finished| vmstat(run, "numa_hint_faults") / 16384;
     // Each period is twice the one before: 2, 4, 8 and 16 seconds after the first pass.
     assert_eq!(passes(&run), 5);
-    assert!(passes(&ran(&longer)) > 5);
+    // With room on the node the pages move, and are near ever after.
+    let free = ran(&longer);
+    assert!(vmstat(&free, "numa_pages_migrated") > 16000 && vmstat(&free, "numa_hint_faults_local") > 16000);
 }
 
 #[test]

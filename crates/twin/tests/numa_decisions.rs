@@ -111,7 +111,9 @@ proptest! {
         prop_assert_eq!(pages(|fault| fault.migrated), of.vmstat("numa_pages_migrated"));
         let refused = of.faults.iter().filter(|fault| fault.wanted && !fault.migrated).count();
         prop_assert_eq!(refused, of.refused.len(), "a page that cannot follow has a reason");
-        prop_assert!(full || refused == 0);
+        // A page may wait for its list in the batch of a CPU.
+        let unmovable = |of: &&NumaMigrateRefused| Rule::of(of.rule) == Some(Rule::Unmovable);
+        prop_assert!(full || refused == of.refused.iter().filter(unmovable).count());
 
         for fault in &of.faults {
             let (src, dst) = (fault.src_nid, fault.dst_nid);

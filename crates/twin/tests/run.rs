@@ -249,8 +249,9 @@ fn samples_take_from_a_single_threaded_tcg_what_they_cost() {
         ran(&config).results.phases[0].accesses[0].touches as f64
     };
     let all = touches(true, "0 s");
-    // Ten while it runs; the first of all is taken before the process starts.
-    assert!((touches(true, "100 ms") / all - 0.8).abs() < 0.005);
+    // Nine while it runs, and it begins together with the first, which shares the CPU with it.
+    let left = touches(true, "100 ms") / all;
+    assert!((left - 0.81).abs() < 0.005, "{left}");
     assert_eq!((touches(false, "100 ms"), touches(false, "0 s")), (all, all));
 }
 

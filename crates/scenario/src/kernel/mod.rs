@@ -26,7 +26,8 @@ pub use filemap::{FaultRetry, Filemap, IndexBlocks, MmapHits, ReadaheadWindows};
 pub use limits::{Limits, limits};
 pub use reclaim::{
     Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, HighOrder, KswapdWakeup, LruScope, NewAnon,
-    Pageblocks, Reclaim, ReclaimCounters, References, ScanBalance, ShrinkSlab, SwapReadahead, SyncPass, Workingset, WritebackPages,
+    Pageblocks, Reclaim, ReclaimCounters, References, ScanBalance, ShrinkSlab, SwapReadahead, SyncPass, Workingset,
+    WritebackPages,
 };
 pub use sched::{BusiestGroup, DetachLimit, Fair, Sched};
 pub use sysctl::{EXCLUSIVE, Sysctl};

@@ -12,10 +12,10 @@ use crate::time::Ns;
 use crate::vmstat::{Design, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
-    Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal, FaultRetry,
-    HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc, Pageblocks,
-    Pageset, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp, Threshold, Vmstat, Watermarks,
-    Writeback, WritebackPages,
+    Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal,
+    FaultRetry, HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc,
+    Pageblocks, Pageset, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp, Threshold, Vmstat,
+    Watermarks, Writeback, WritebackPages,
 };
 use mmtwin_scenario::units::Bytes;
 
@@ -232,6 +232,7 @@ pub(crate) fn writeback(of: &Kernel) -> writeback::Rules {
         laptop_mode: sysctl.vm_laptop_mode != 0,
         only_expired,
         ends_anywhere: dm_delay == DmDelay::Thread,
+        request_pages: if by_zone(of).is_some() { 15 } else { writeback::Rules::DEFAULT.request_pages },
         hz: of.hz.into(),
     }
 }

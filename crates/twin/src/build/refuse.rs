@@ -7,9 +7,9 @@
 
 use super::kernel::by_zone;
 use mmtwin_scenario::kernel::{
-    Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, FallbackSteal, HighOrder, KswapdWakeup, LruScope, NewAnon,
-    NumaBalancing, Pageblocks, Reclaim, ReclaimCounters, References, ScanBalance, ShrinkSlab, SyncPass, Sysctl, Thp, Workingset,
-    WritebackPages,
+    Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, FallbackSteal, HighOrder, KswapdWakeup, LruScope,
+    NewAnon, NumaBalancing, Pageblocks, Reclaim, ReclaimCounters, References, ScanBalance, ShrinkSlab, SyncPass,
+    Sysctl, Thp, Workingset, WritebackPages,
 };
 use mmtwin_scenario::machine::{Costs, Line};
 use mmtwin_scenario::{Fault, Faults, Scenario, Written};
@@ -26,6 +26,8 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Faults> {
     let claims = kernel.page_alloc.fallback_steal == FallbackSteal::ClaimThenSteal;
     let keeps = "with fallback_steal = \"claim-then-steal\" a block keeps its type unless its pageblock is claimed";
     keys.only("kernel.page_alloc.fallback_keeps_type", !claims || kernel.page_alloc.fallback_keeps_type, keeps);
+    let ends = "requests end in a thread only behind dm-delay, that is with machine.disk.ticks";
+    keys.only("kernel.writeback.dm_delay", scenario.machine.disk.ticks, ends);
     sysctls(&mut keys, &kernel.sysctl);
     balancing(&mut keys, &kernel.numa_balancing);
     match by_zone(kernel) {

@@ -1,5 +1,6 @@
 //! Scenarios run in memory.
 
+use mmtwin_event::value::Lru;
 use mmtwin_event::vocabulary::{
     MmVmscanLruIsolate, MmVmscanLruShrinkInactive, MmVmscanWriteFolio, WritebackCongestionWait,
     WritebackWaitIffCongested,
@@ -25,6 +26,8 @@ pub struct Finished {
     pub events: Vec<(u64, u32, String)>,
     /// Scanned and reclaimed pages of all `mm_vmscan_lru_shrink_inactive` events of kswapd, and of others.
     pub shrunk: [(u64, u64); 2],
+    /// Scanned pages of all `mm_vmscan_lru_isolate` events of inactive lists of files.
+    pub isolated: u64,
     /// Sums of the events of reclaim for blocks.
     pub blocks: Blocks,
 }
@@ -72,6 +75,7 @@ struct Kept {
     counters: BTreeMap<(String, String, String), u64>,
     events: Vec<(u64, u32, String)>,
     shrunk: [(u64, u64); 2],
+    isolated: u64,
     blocks: Blocks,
     at: u64,
 }
@@ -84,6 +88,10 @@ impl Sink for Kept {
             let sum = &mut self.shrunk[usize::from(event.pid >= FIRST_TASK)];
             *sum = (sum.0 + of.nr_scanned, sum.1 + of.nr_reclaimed);
             self.blocks.sync_batches += u64::from(of.flags.0 & SYNC > 0);
+        }
+        if event.kind == Kind::MmVmscanLruIsolate {
+            let of = event.typed::<MmVmscanLruIsolate>();
+            self.isolated += if of.lru == Some(INACTIVE_FILE) { of.nr_scanned } else { 0 };
         }
         self.blocks.add(event);
     }
@@ -103,6 +111,7 @@ impl Sink for Kept {
 
 /// The first task of a scenario; kernel threads have lower numbers.
 const FIRST_TASK: i32 = 1000;
+const INACTIVE_FILE: Lru = Lru(2);
 /// `RECLAIM_WB_FILE` and `RECLAIM_WB_SYNC`.
 const FILE: u32 = 2;
 const SYNC: u32 = 4;
@@ -152,7 +161,8 @@ fn run_it(scenario: &Scenario, explicit: bool, trace: Option<Trace>) -> Result<F
     let options = Options { state: State::default(), explicit, trace, events, progress: &mut |_| {} };
     let ran = run(scenario, options, &mut kept).map_err(|error| error.to_string())?;
     assert!(kept.events.is_sorted_by_key(|event| (event.0, event.1)), "events in order");
-    Ok(Finished { ran, counters: kept.counters, events: kept.events, shrunk: kept.shrunk, blocks: kept.blocks })
+    let Kept { counters, events, shrunk, isolated, blocks, .. } = kept;
+    Ok(Finished { ran, counters, events, shrunk, isolated, blocks })
 }
 
 /// Runs a scenario.

@@ -49,7 +49,8 @@ kernel.filemap.readahead | reclaim-6.1 | aligned
 kernel.filemap.mmap_hits | reclaim-6.1 | faults
 kernel.filemap.cold_pages | reclaim-6.1 | true
 kernel.writeback.only_expired | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.reader.region.file.size=4 MiB; process.heap.region.heap.size=4 MiB; kernel.sysctl.vm.dirty_writeback_centisecs=5; kernel.sysctl.vm.dirty_expire_centisecs=10 | true
-kernel.writeback.dm_delay | reclaim-6.1 | thread
+kernel.writeback.dm_delay | reclaim-6.1; machine.disk.ticks=true | thread
+kernel.writeback.dm_delay | reclaim-6.1 | thread | refused disk.ticks
 kernel.sched.numa_imbalance_pct | numa-4.17 | 300
 kernel.sched.migration_cost_ns | numa-6.1 | 0
 kernel.sched.cache_nice_tries | numa-6.1 | 0
@@ -113,6 +114,7 @@ kernel.numa_balancing.rate_limit | numa-4.17; machine.cost.migrate_page=10 ns; m
 kernel.numa_balancing.first_scans | numa-6.1 | false
 kernel.numa_balancing.cpupid_xchg_on_local | numa-6.1 | true
 kernel.numa_balancing.vma_filter | numa-6.1 | true
+kernel.numa_balancing.marks_referenced | numa-6.1 | true
 kernel.numa_balancing.cpupid_node | numa-6.1 | true
 kernel.numa_balancing.scan_stamp_ahead | numa-4.17-staggered | false
 kernel.numa_balancing.scan_overhead_cap | numa-6.1; machine.cost.scan_pte=9 us | false
@@ -176,13 +178,16 @@ kernel.reclaim.kswapd_wakeup | reclaim-6.1 | asleep | refused by node
 kernel.reclaim.kswapd_wakeup | reclaim-3.5 | wake | refused by zone
 kernel.reclaim.kswapd_order_zero | reclaim-3.5 | false
 kernel.reclaim.kswapd_order_zero | reclaim-6.1 | true | refused order
-kernel.reclaim.cgroup_walk | cgroup-6.1 | rotating | refused all cgroups
+kernel.reclaim.cgroup_walk | cgroup-6.1 | rotating
 kernel.reclaim.cgroup_walk | reclaim-3.5 | rotating | refused lists of their own
 kernel.reclaim.skip_limit | reclaim-6.1 | 1
 kernel.reclaim.skip_limit | reclaim-3.5 | 1 | refused skips
 kernel.reclaim.stats_flush_ms | cgroup-6.1 | 2000
 kernel.reclaim.stats_flush_ms | reclaim-3.5 | 2000 | refused always current
 kernel.reclaim.pagevec_size | reclaim-6.1 | 31
+kernel.reclaim.free_batches | reclaim-6.1 | true
+kernel.reclaim.free_batches | reclaim-3.5 | true | refused freed together
+kernel.reclaim.counters | reclaim-3.5 | node | refused as events
 kernel.reclaim.swap_readahead | reclaim-6.1 | block
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
 kernel.reclaim.defer_by_order | reclaim-3.5; process.kernel.phase.0.action.0.order=5 | false

@@ -25,7 +25,8 @@ impl TaskCtx<'_> {
         let at = self.memory.of_content(frames.content(page));
         let entry = self.memory.regions[at.region].entry(at.page);
         let known = || {
-            entry == Entry::Present(page) || self.memory.swap.slot_of(page).is_some_and(|slot| entry == Entry::Gone(slot))
+            entry == Entry::Present(page)
+                || self.memory.swap.slot_of(page).is_some_and(|slot| entry == Entry::Gone(slot))
         };
         !frames.has(page, Flag::Writeback) && !self.memory.is_being_read(self.kernel, self.cpu, page) && known()
     }

@@ -1,7 +1,7 @@
 //! Counters of scanned and reclaimed pages: `pgscan_*`, `pgsteal_*`, `pgrefill`, `pgrotate_*`; and what reclaim costs.
 //!
-//! Events of the machine leave out what limits of cgroups reclaim, except in the sums by type; counters of nodes (7.3)
-//! have all of it. Not modelled: khugepaged and `memory.reclaim` as reclaimers of their own. Checked by tests here and
+//! Events of the machine do not count what limits of cgroups reclaim, except in the sums by type; counters of nodes
+//! (7.3) have all of it. Not modelled: khugepaged and `memory.reclaim` as reclaimers of their own. Checked by tests here and
 //! by the counters of docs/fidelity.md.
 
 use super::{BATCH, Control, Reclaim, Reclaimer, TaskCtx};

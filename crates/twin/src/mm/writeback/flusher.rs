@@ -8,7 +8,6 @@
 //! (docs/fidelity.md) and tests of `tests/writeback.rs`.
 
 use super::inodes::{Inode, Left};
-use super::request::MOST;
 use super::{BDI, Rules, bdi};
 use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::time::Ns;
@@ -230,7 +229,7 @@ impl Flusher {
             if !ctx.memory.is_under_writeback(ctx.kernel, region, page) {
                 self.run.push(page);
                 (chunk.left, gathered) = (chunk.left - 1, gathered + 1);
-                ends = self.run.len() == MOST;
+                ends = self.run.len() >= ctx.kernel.writeback.rules.request_pages;
             } else {
                 ends = !self.run.is_empty();
             }

@@ -34,6 +34,7 @@ use crate::vmstat::NodeItem;
 use inodes::Inodes;
 use mmtwin_event::value::{Bytes, Str};
 use rate::Rate;
+use request::MOST;
 
 /// The disk as events name it: the first one of its kind.
 const BDI: &str = "8:0";
@@ -58,6 +59,9 @@ pub struct Rules {
     /// Writes end on any free CPU, not on the one where the first one did: a delayed disk has a thread for that from
     /// 6.7 on, before a bound worker.
     pub ends_anywhere: bool,
+    /// Most pages of a request of the flusher: what a request has room for, or where kernels of 2010 and 2012 are
+    /// modelled those that are looked up together.
+    pub request_pages: usize,
     /// Ticks per second.
     pub hz: u64,
 }
@@ -71,6 +75,7 @@ impl Rules {
         laptop_mode: false,
         only_expired: false,
         ends_anywhere: false,
+        request_pages: MOST,
         hz: 250,
     };
 }

@@ -18,7 +18,7 @@ use crate::time::Ps;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Pages that a request can hold (`BIO_MAX_VECS`).
-pub(super) const MOST: usize = 256;
+pub(crate) const MOST: usize = 256;
 /// Requests whose memory is taken together.
 const TOGETHER: u64 = 8;
 /// Where the journal is: nothing else follows it.

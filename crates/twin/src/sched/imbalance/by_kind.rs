@@ -121,7 +121,7 @@ mod tests {
 
     fn nodes(running: &[i64], idle: CpuIdle) -> Option<(usize, Imbalance)> {
         let groups: Vec<Group> = running.iter().map(|&running| node(running)).collect();
-        find_busiest_group(&groups, NODES, idle)
+        find_busiest_group(&groups, NODES, idle, false)
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn cpus_of_a_node_share_its_tasks() {
         let cpu = |running| Group { running, cpus: 1, idle: i64::from(running == 0), ..Group::default() };
-        let of = |own, other, idle| find_busiest_group(&[cpu(own), cpu(other)], CPUS, idle);
+        let of = |own, other, idle| find_busiest_group(&[cpu(own), cpu(other)], CPUS, idle, false);
         assert_eq!(of(0, 2, CpuIdle::Long), Some((1, Imbalance::Tasks(1))));
         assert_eq!(of(0, 1, CpuIdle::Long), None);
         assert_eq!(of(1, 2, CpuIdle::Not), Some((1, Imbalance::Load(512))));
