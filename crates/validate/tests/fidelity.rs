@@ -113,9 +113,9 @@ fn the_figures_of_generated_scenarios_are_those_of_today() {
         let families = unseen::families(&directory, set).unwrap_or_else(|error| panic!("{error}"));
         let choice = |family: &Vec<unseen::Cell>| unseen::Choice::of(family).unwrap_or_else(|error| panic!("{error}"));
         let choices: Vec<unseen::Choice> = families.iter().map(choice).collect();
-        unseen::Summary::new(set, ("", ""), &judged, (!choices.is_empty()).then(|| unseen::Chosen::new(&choices)))
+        unseen::Summary::of(set, ("", ""), &judged, (!choices.is_empty()).then(|| unseen::Chosen::new(&choices)))
     };
-    let today = unseen::Set::ALL.map(of_set);
+    let today: Vec<unseen::Summary> = unseen::Set::ALL.into_iter().flat_map(of_set).collect();
     // Set, commit and date come first; the commit is that of the twin that was judged.
     let without_commit = |text: &str| -> Vec<String> {
         text.lines()

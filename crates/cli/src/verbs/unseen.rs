@@ -71,7 +71,7 @@ pub fn test(arguments: &FidelityTest) -> Result<i32, Failure> {
             text = unseen::details(&judged, &choices);
         }
         let chosen = (!choices.is_empty()).then(|| Chosen::new(&choices));
-        summaries.extend(Summary::of(set, (&commit, &date), &judged, chosen).into_iter().filter(|of| of.runs > 0));
+        summaries.extend(Summary::of(set, (&commit, &date), &judged, chosen));
     }
     if summaries.is_empty() {
         let what = if arguments.details { "the development set" } else { "generated scenarios" };

@@ -164,6 +164,7 @@ impl Engine<'_> {
         let uncongested = requests.leave_queue(request);
         self.kernel.reclaim.request_ended(uncongested);
         let Some(WritebackThreads { end_io, ends_on, .. }) = self.writeback_threads.filter(|_| by_thread) else {
+            self.kernel.wait(cpu, at * PS_PER_NS);
             if of_file {
                 self.kernel.interrupt(cpu, self.memory.costs.write_end);
             }

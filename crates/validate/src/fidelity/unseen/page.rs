@@ -45,11 +45,13 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// A set on the kernels on which all of it runs, and on the newest, on which a third of it does.
-    pub fn of(set: Set, twin: (&str, &str), judged: &[Judged], chosen: Option<Chosen>) -> [Summary; 2] {
+    /// A set on the kernels on which all of it runs, and on the newest, on which a third of it does; without runs, none.
+    pub fn of(set: Set, twin: (&str, &str), judged: &[Judged], chosen: Option<Chosen>) -> Vec<Summary> {
         let newest = format!("{} set on {NEWEST}", set.name());
         let (newer, all): (Vec<&Judged>, Vec<&Judged>) = judged.iter().partition(|of| of.cell.kernel == NEWEST);
-        [Summary::new(format!("{} set", set.name()), twin, &all, chosen), Summary::new(newest, twin, &newer, None)]
+        let both =
+            [Summary::new(format!("{} set", set.name()), twin, &all, chosen), Summary::new(newest, twin, &newer, None)];
+        both.into_iter().filter(|of| of.runs > 0).collect()
     }
 
     fn new(set: String, (commit, date): (&str, &str), judged: &[&Judged], chosen: Option<Chosen>) -> Summary {
