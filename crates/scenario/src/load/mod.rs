@@ -130,6 +130,14 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
     lay_under(&mut sources, &mut tree, &PRESETS, directory)?;
     let above = tree.clone();
     let bundle = lay_under(&mut sources, &mut tree, &BUNDLES, directory);
+    // A kernel that is spelled out has the sysctls that it lists: one of a file may lack some of the bundle of that name.
+    let whole = is_whole::<Kernel>(&sources, &above, "kernel");
+    if whole
+        && let Some(own) = above.get("kernel").and_then(|kernel| kernel.get("sysctl"))
+        && let Some(sysctl) = tree.get_mut("kernel").and_then(|kernel| kernel.get_mut("sysctl"))
+    {
+        *sysctl = own.clone();
+    }
     for set in sets.iter().filter(|set| !set.chooses_layer()) {
         set.apply(&mut tree, &sources)?;
     }
@@ -143,7 +151,7 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
     let mut check = Check::new(&sources, &tree);
     let spelled_out = tree::read::<File>(&sources, &above, "").is_ok();
     let mut written = Written::default();
-    let whole_kernel = is_whole::<Kernel>(&sources, &above, "kernel").then_some(bundle.as_ref());
+    let whole_kernel = whole.then_some(bundle.as_ref());
     for (table, below) in [("machine", whole_machine), ("kernel", whole_kernel)] {
         if let Some(node) = tree.get(table) {
             written.note(&sources, table, node, below);
