@@ -33,3 +33,22 @@ fn faults_that_wait_allocate_huge_pages_from_full_memory() {
     let [[_, no_stall], [waiting, stalls]] = found;
     assert!(no_stall == 0 && stalls > 10 && waiting > found[0][0], "{found:?}");
 }
+
+#[test]
+fn huge_pages_for_which_swap_has_no_room_are_split() {
+    // A heap of huge pages, 2 MiB above its limit.
+    let pswpout = |swap: &str| {
+        let run = ran(&format!(
+            "[machine]\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-1\"\nmemory = \"512 MiB\"\n[machine.swap]\n\
+             size = \"256 MiB\"\nsynchronous = true\n[kernel]\nrelease = \"6.1\"\nthp = \"always\"\ncgroup = \"v2\"\n\
+             sysctl = {{ \"kernel.numa_balancing\" = 0 }}\n[[cgroup]]\nname = \"/box\"\nmemory.max = \"64 MiB\"\n\
+             memory.swap.max = \"{swap}\"\n[[process]]\nname = \"p\"\ncgroup = \"/box\"\n\
+             [[process.region]]\nname = \"heap\"\nsize = \"66 MiB\"\npopulate = true\n[[process.phase]]\n\
+             duration = \"1 s\"\n[run]\nsample = \"100 ms\"\n"
+        ));
+        [run.counter("vmstat", "", "pswpout"), run.counter("vmstat", "", "thp_fault_alloc")]
+    };
+    let ([whole, huge], [split, _]) = (pswpout("64 MiB"), pswpout("1020 KiB"));
+    assert!(huge > 25 && whole >= 512 && whole % 512 == 0, "{whole} {huge}");
+    assert!((1..=255).contains(&split), "{split}");
+}

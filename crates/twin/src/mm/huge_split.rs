@@ -1,8 +1,8 @@
 //! Splitting a huge page that reclaim cannot swap as a whole: `shrink_folio_list`, `split_folio_to_list` (4.13 to 7.3).
 //!
-//! Without a free cluster of swap, or room for it below `swap.max`, a huge page becomes base pages, each of which goes its
-//! own way through the same pass: the first one, then the others from the last on. Not modelled: huge pages that are
-//! mapped in part, which are split before; the queue of those (`deferred_split`). Checked by a test of reclaim.
+//! Without a free cluster of swap, or room for it below `memory.swap.max`, a huge page becomes base pages, each of which
+//! goes through the same pass: the first one, then the others from the last on. Not modelled: huge pages that are
+//! mapped in part, which are split before; the queue of those (`deferred_split`). Checked by `tests/huge_pages.rs`.
 
 use crate::frame::Pfn;
 use crate::mm::kernel::Kernel;

@@ -1,7 +1,7 @@
 //! Refaults: `workingset_eviction`, `workingset_refault`, `workingset_age_nonresident` (5.9 to 6.18).
 //!
-//! An evicted page leaves a shadow: the lruvec of the reclaim's target, the evictions and activations of that so far, and whether the page was
-//! part of the working set. A page that refaults within a distance no larger than the competing lists is activated at
+//! An evicted page leaves a shadow: the lruvec of the reclaim's target, the evictions and activations of that so far, and
+//! whether the page was part of the working set. A page that refaults within a distance no larger than the competing lists is activated at
 //! once. A shadow here has 30 bits, so that the age is rounded as in kernels with small words. Not modelled: shadows
 //! outlive their cgroup here; the memory of the shadows themselves.
 

@@ -115,8 +115,8 @@ impl PageAllocator {
         None
     }
 
-    /// Takes a block, from the lists of other migratetypes if need be. `source` is [`Source::Own`] for the first block of a refill, and then what the block before has left. The
-    /// caller counts it.
+    /// Takes a block, from the lists of other migratetypes if need be. `source` is [`Source::Own`] for the first block of
+    /// a refill, and then what the block before has left. The caller counts it.
     pub(super) fn take_block(
         &mut self,
         ctx: &mut Context<'_>,

@@ -375,7 +375,7 @@ impl PageAllocator {
         }
     }
 
-    /// Gives all pages of a CPU's lists back.
+    /// Frees all pages of a CPU's lists to the buddy allocator.
     pub(crate) fn drain_pages(&mut self, ctx: &mut Context<'_>, cpu: u32) {
         (0..self.zones.len()).for_each(|zone| self.drain_zone_pages(ctx, cpu, zone));
     }

@@ -234,7 +234,7 @@ impl Kernel {
         alloc.drain_pages(&mut ctx, cpu);
     }
 
-    /// Gives the pages of a CPU's list of a zone back.
+    /// Frees the pages of a CPU's lists of a zone to the buddy allocator (`drain_local_pages`).
     pub(crate) fn drain_zone_pages(&mut self, cpu: u32, zone: usize) {
         let (alloc, mut ctx) = self.split(cpu, Task::default());
         alloc.drain_zone_pages(&mut ctx, cpu, zone);

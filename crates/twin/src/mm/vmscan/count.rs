@@ -1,8 +1,8 @@
 //! Counters of scanned and reclaimed pages: `pgscan_*`, `pgsteal_*`, `pgrefill`, `pgrotate_*`; and what reclaim costs.
 //!
 //! Events of the machine do not count what limits of cgroups reclaim, except in the sums by type; counters of nodes
-//! (7.3) have all of it. Not modelled: khugepaged and `memory.reclaim` as reclaimers of their own. Checked by tests here and
-//! by the counters of docs/fidelity.md.
+//! (7.3) have all of it. Not modelled: khugepaged and `memory.reclaim` as reclaimers of their own. Checked by the test
+//! of its key (`tests/keys`), by sums of events (`tests/writeback.rs`), and by the counters of docs/fidelity.md.
 
 use super::{BATCH, Control, Reclaim, Reclaimer, TaskCtx};
 use crate::vmstat::NodeItem;
@@ -12,32 +12,35 @@ use mmtwin_scenario::kernel::ScanBalance;
 pub(super) fn scanned(ctx: &mut TaskCtx<'_>, control: &Control, node: usize, file: bool, pages: u64) {
     if ctx.kernel.reclaim.rules.counts_by_node {
         let by = if control.is_kswapd() { NodeItem::ScanKswapd } else { NodeItem::ScanDirect };
-        let of = if file { NodeItem::ScanFile } else { NodeItem::ScanAnon };
-        return [by, of].into_iter().for_each(|item| ctx.kernel.stat.pages.add(node, item, pages as i64));
+        return add(ctx, node, [by, if file { NodeItem::ScanFile } else { NodeItem::ScanAnon }], pages);
     }
     let events = &mut ctx.kernel.stat.events.reclaim;
+    *(if file { &mut events.pgscan_file } else { &mut events.pgscan_anon }) += pages;
     match control.reclaimer {
         Reclaimer::Kswapd => events.pgscan_kswapd += pages,
         Reclaimer::Direct => events.pgscan_direct += pages,
         Reclaimer::Cgroup(_) => {}
     }
-    *(if file { &mut events.pgscan_file } else { &mut events.pgscan_anon }) += pages;
 }
 
 /// Pages of a type were freed.
 pub(super) fn reclaimed(ctx: &mut TaskCtx<'_>, control: &Control, node: usize, file: bool, pages: u64) {
     if ctx.kernel.reclaim.rules.counts_by_node {
         let by = if control.is_kswapd() { NodeItem::StealKswapd } else { NodeItem::StealDirect };
-        let of = if file { NodeItem::StealFile } else { NodeItem::StealAnon };
-        return [by, of].into_iter().for_each(|item| ctx.kernel.stat.pages.add(node, item, pages as i64));
+        return add(ctx, node, [by, if file { NodeItem::StealFile } else { NodeItem::StealAnon }], pages);
     }
     let events = &mut ctx.kernel.stat.events.reclaim;
+    *(if file { &mut events.pgsteal_file } else { &mut events.pgsteal_anon }) += pages;
     match control.reclaimer {
         Reclaimer::Kswapd => events.pgsteal_kswapd += pages,
         Reclaimer::Direct => events.pgsteal_direct += pages,
         Reclaimer::Cgroup(_) => {}
     }
-    *(if file { &mut events.pgsteal_file } else { &mut events.pgsteal_anon }) += pages;
+}
+
+/// Adds pages to two counters of a node: one by reclaimer, one by type.
+fn add(ctx: &mut TaskCtx<'_>, node: usize, items: [NodeItem; 2], pages: u64) {
+    items.into_iter().for_each(|item| ctx.kernel.stat.pages.add(node, item, pages as i64));
 }
 
 /// A batch of active pages was scanned.

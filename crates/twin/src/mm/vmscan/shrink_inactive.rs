@@ -1,7 +1,8 @@
 //! A batch of inactive pages: `shrink_inactive_list`, `shrink_folio_list`, `folio_check_references` (6.1 to 6.12). The
 //! rules for a page are in the kernel's order.
 //!
-//! Not modelled: page locks but for reads, huge pages that are split for swap (they are swapped as a whole), demotion, private data.
+//! A huge page that swap cannot hold as a whole is split (`mm/huge_split.rs`). Not modelled: page locks but for reads,
+//! demotion, private data.
 //! Checked event by event and by counters against guests (docs/fidelity.md).
 
 use super::count;

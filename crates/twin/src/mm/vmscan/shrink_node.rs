@@ -1,8 +1,9 @@
 //! Shrinking a node: `shrink_node`, `shrink_node_memcgs`, `should_continue_reclaim` (6.1 to 6.12).
 //!
 //! Each cgroup below the target is shrunk, its lists first, then its slabs; the pass is repeated while compaction needs
-//! more. From 6.12 on a task's pass ends when enough is reclaimed, and the next begins with the next cgroup. Of vmpressure only that a worker is woken: every 512 pages, scanned for the same target. Not modelled: the multi-generational
-//! LRU. Checked against guests (docs/fidelity.md).
+//! more. From 6.12 on a task's pass ends when enough is reclaimed, and the next begins with the next cgroup. Of
+//! vmpressure only that a worker is woken: every 512 pages, scanned for the same target. Not modelled: the
+//! multi-generational LRU. Checked against guests (docs/fidelity.md).
 
 use super::scan_control::Seen;
 use super::scan_count::{counts, prepare};
