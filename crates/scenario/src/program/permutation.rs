@@ -37,16 +37,44 @@ impl Permutation {
         page
     }
 
+    /// The rank of a page below n; other pages are returned.
+    #[inline]
+    pub fn rank(&self, page: u64) -> u64 {
+        if page >= self.n {
+            return page;
+        }
+        let mut rank = self.round_trip_back(page);
+        while rank >= self.n {
+            rank = self.round_trip_back(rank);
+        }
+        rank
+    }
+
     #[inline]
     fn round_trip(&self, word: u64) -> u64 {
         let mask = (1u64 << self.half_bits) - 1;
         let (mut left, mut right) = (word >> self.half_bits, word & mask);
         for key in self.keys {
-            let mixed = (right ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            (left, right) = (right, left ^ (mixed >> 32 ^ mixed >> 7) & mask);
+            (left, right) = (right, left ^ mixed(right, key) & mask);
         }
         left << self.half_bits | right
     }
+
+    #[inline]
+    fn round_trip_back(&self, word: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (word >> self.half_bits, word & mask);
+        for key in self.keys.into_iter().rev() {
+            (left, right) = (right ^ mixed(left, key) & mask, left);
+        }
+        left << self.half_bits | right
+    }
+}
+
+#[inline]
+fn mixed(half: u64, key: u64) -> u64 {
+    let product = (half ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product >> 32 ^ product >> 7
 }
 
 #[cfg(test)]
@@ -59,6 +87,7 @@ mod tests {
         fn every_page_has_one_rank(n in 1u64..5000, seed: u64, region: u64) {
             let permutation = Permutation::new(n, seed, region);
             let mut pages: Vec<u64> = (0..n).map(|rank| permutation.page(rank)).collect();
+            prop_assert!((0..).zip(&pages).all(|(rank, &page)| permutation.rank(page) == rank));
             pages.sort_unstable();
             prop_assert_eq!(pages, (0..n).collect::<Vec<_>>());
         }
@@ -70,7 +99,7 @@ mod tests {
         let first: u64 = (0..1024).map(|rank| permutation.page(rank) >> 15).sum();
         // About half of the popular pages lie in the upper half: 5 standard deviations are 80.
         assert!(first.abs_diff(512) < 80, "{first}");
-        assert_eq!(permutation.page(1 << 16), 1 << 16);
+        assert_eq!((permutation.page(1 << 16), permutation.rank(1 << 16)), (1 << 16, 1 << 16));
         let large = Permutation::new(u64::MAX, 1, 0);
         assert!(large.page(12) < u64::MAX);
     }

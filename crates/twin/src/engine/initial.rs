@@ -91,7 +91,7 @@ impl Engine<'_> {
             let place = others.used[kind];
             (0..1 << run.order).for_each(|i| region.put(place + i, page + i as u32, node));
             if kind == SHMEM || run.mapped && kind >= FILE {
-                region.map_shared(0, place);
+                region.map_shared(0, place, node);
             }
             others.used[kind] += 1 << run.order;
             self.kernel.prepare(&caller, page, region.content(place), &flags);

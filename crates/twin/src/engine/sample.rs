@@ -154,10 +154,7 @@ impl Engine<'_> {
     /// Where the pages are that the page tables of a process map, by region.
     pub(super) fn placement(&self, process: usize) -> Vec<Placement> {
         let Process { regions, mappers, region_names, .. } = &self.processes[process];
-        let (frames, zones) = (&self.kernel.alloc.frames, &self.kernel.alloc.zones);
-        let pages = |(&region, &mapper): (&usize, &usize)| {
-            self.memory.regions[region].resident_by_node(mapper, |pfn| zones[frames.zone(pfn)].node)
-        };
+        let pages = |(&region, &mapper): (&usize, &usize)| self.memory.regions[region].resident_by_node(mapper);
         let nodes = regions.iter().zip(mappers).map(pages);
         nodes.zip(region_names).map(|(nodes, name)| Placement { region: name.clone(), nodes }).collect()
     }

@@ -50,7 +50,11 @@ impl Engine<'_> {
         // One CPU at a time, so that they reach the allocator, or marked pages, in order.
         let next = self.ready.first().map_or(Ps::MAX, |(at, other)| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
-        let together = if self.reclaims() { self.turn_ends(clock, due, in_order) } else { until };
+        let together = match (self.reclaims(), self.is_sampled(thread)) {
+            (true, _) => self.turn_ends(clock, due, in_order),
+            (false, true) => until.max(self.turn_ends(clock, due, in_order)),
+            (false, false) => until,
+        };
         self.psi_runs(thread);
         let reclaim = self.reclaim(thread, together);
         let step = match reclaim {
@@ -87,8 +91,14 @@ impl Engine<'_> {
         self.queues.ran(cpu, thread, ran);
     }
 
-    /// End of a CPU's turn while memory is reclaimed. Every written page and every wakeup is a timer of its own; a turn
-    /// that is longer than the shortest continues past those.
+    /// True if a thread's accesses are drawn in bulk. Where a million of them are one draw, to end it at every wakeup on any
+    /// CPU would take most of a run's time.
+    fn is_sampled(&self, thread: usize) -> bool {
+        matches!(&self.threads[thread].activity, Activity::Accessing(of) if !of.explicit && of.replay.is_none())
+    }
+
+    /// End of a CPU's turn while memory is reclaimed, or accesses are drawn in bulk. Every written page and every wakeup is a
+    /// timer of its own; a turn that is longer than the shortest continues past those.
     fn turn_ends(&self, clock: Ps, due: Ps, in_order: Ps) -> Ps {
         let fixed = self.fixed.first().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
         let until = due.max(clock + self.turn - SHORTEST_TURN).min(fixed).min(self.epoch_end);
@@ -99,9 +109,9 @@ impl Engine<'_> {
     fn step_on(&mut self, thread: usize, in_order: Ps, until: Ps) -> Result<Step, Stop> {
         let awaited = self.threads[thread].slowpath.as_ref().map(AllocSlowpath::request);
         // Its slow path may have exceeded its turn: it retries in the next one, and has no memory yet.
-        let sampled = matches!(&self.threads[thread].activity, Activity::Accessing(of) if of.replay.is_none())
+        let independent = matches!(&self.threads[thread].activity, Activity::Accessing(of) if of.replay.is_none())
             && !(self.options.explicit && self.balancing.is_some());
-        let end = if sampled { until } else { in_order };
+        let end = if independent { until } else { in_order };
         if awaited.is_some() && self.kernel.clock(self.threads[thread].caller.cpu) >= end {
             return Ok(Step::On);
         }

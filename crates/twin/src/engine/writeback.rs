@@ -168,9 +168,7 @@ impl Engine<'_> {
             if of_file {
                 self.kernel.interrupt(cpu, self.memory.costs.write_end);
             }
-            let mut requests = std::mem::take(&mut self.memory.requests);
-            requests.end(&mut self.kernel, (cpu, Task::default()), request);
-            self.memory.requests = requests;
+            self.memory.requests.end(&mut self.kernel, (cpu, Task::default()), request);
             return Ok(());
         };
         if self.memory.requests.transferred(request) && !self.queues.holds(self.threads[end_io].caller.cpu, end_io) {

@@ -10,6 +10,7 @@ use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
 use crate::mm::tlb::Cpus;
+use crate::mm::writeback::Pages;
 use crate::probe::Task;
 use crate::vmstat::NodeItem;
 
@@ -84,7 +85,7 @@ impl AccessState {
         let elsewhere = if region.cpus.elsewhere(cpu) { region.cpus } else { Cpus::None };
         if region.file {
             let mappings = region.mapcount(at.page) as u64;
-            let mapped = region.unmap_everywhere(at.page);
+            let mapped = region.unmap_everywhere(at.page, node);
             if mapped {
                 kernel.spend(cpu, self.costs.unmap_page * mappings);
                 kernel.stat.pages.add(node, NodeItem::Mapped, -1);
@@ -147,7 +148,7 @@ impl AccessState {
             let end = if self.device(false).synchronous || self.is_on_disk(false) { 0 } else { self.costs.write_end };
             kernel.spend(by.0, self.costs.swap_write + end);
         }
-        let done = self.submit(kernel, by, vec![page], (file, class));
+        let done = self.submit(kernel, by, Pages::from_slice(&[page]), (file, class));
         if !done {
             kernel.alloc.frames.set_flag(page, Flag::Reclaim, true);
         }

@@ -124,7 +124,7 @@ impl AccessState {
                 kernel.writeback.pages_cleaned(1);
             }
         }
-        if self.regions[region].unmap_everywhere(page) {
+        if self.regions[region].unmap_everywhere(page, node) {
             kernel.stat.pages.add(node, NodeItem::Mapped, -1);
         }
         kernel.stat.pages.add(node, NodeItem::FilePages, -1);

@@ -27,12 +27,19 @@ pub(crate) enum How {
     Walk(Cursor, Range<u64>),
 }
 
+/// A log of a region's accesses, and which pages they can reach by which mapping. Reclaim looks through those of a region
+/// for each page, and rarely needs the log itself.
+#[derive(Clone, Debug)]
+pub(crate) struct LogOf {
+    pages: Range<u64>,
+    mapper: usize,
+    number: usize,
+}
+
 /// Accesses of a stream so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     how: How,
-    /// The mapping of the accesses.
-    mapper: usize,
     /// Share of writes among them.
     writes: f64,
     now: u64,
@@ -54,16 +61,20 @@ impl AccessState {
     /// An access of a mapping to a region begins: the number of its log. All accesses that draw from one pool have one.
     pub(crate) fn open_log(&mut self, region: usize, mapper: usize, how: How, writes: f64) -> usize {
         let pool = if let How::Pool(pool) = how { Some(pool) } else { None };
-        let of_pool = |log: &usize| {
-            let log = &self.logs[*log];
-            log.mapper == mapper && matches!(log.how, How::Pool(at) if Some(at) == pool)
+        let of_pool = |log: &&LogOf| {
+            log.mapper == mapper && matches!(self.logs[log.number].how, How::Pool(at) if Some(at) == pool)
         };
-        let known = self.regions[region].logs.iter().copied().find(of_pool);
-        known.unwrap_or_else(|| {
-            self.logs.push(Log { how, mapper, writes, now: 0, first: self.epoch, counts: Vec::new() });
-            self.regions[region].logs.push(self.logs.len() - 1);
-            self.logs.len() - 1
-        })
+        if let Some(known) = self.regions[region].logs.iter().find(of_pool) {
+            return known.number;
+        }
+        let pages = match &how {
+            How::Pool(pool) => self.pools[*pool].as_ref().map_or(0..0, |pool| pool.pages().clone()),
+            How::Walk(_, pages) => pages.clone(),
+        };
+        let number = self.logs.len();
+        self.regions[region].logs.push(LogOf { pages, mapper, number });
+        self.logs.push(Log { how, writes, now: 0, first: self.epoch, counts: Vec::new() });
+        number
     }
 
     /// An epoch ends; `touches` are those since the last call, by log. They are not read before reclaim has checked a
@@ -92,7 +103,10 @@ impl AccessState {
     /// the region's pages that may be freed lazily they have written is drawn now, as their rates are forgotten.
     pub(crate) fn settle_writes(&mut self, kernel: &Kernel, region: usize, touches: &[(usize, u64)]) {
         let next = self.epoch + 1;
-        for &(log, count) in touches.iter().filter(|(log, _)| self.regions[region].logs.contains(log)) {
+        for &(log, count) in touches {
+            if !self.regions[region].logs.iter().any(|of| of.number == log) {
+                continue;
+            }
             let log = &mut self.logs[log];
             log.now += count;
             match log.counts.last_mut() {
@@ -143,26 +157,27 @@ impl AccessState {
         }
         let watches = self.regions[region].watches_writes();
         let (mut untouched, mut unwritten) = (1.0, 1.0);
-        for &log in &self.regions[region].logs {
-            if !self.regions[region].anon && self.logs[log].mapper != mapper {
-                continue;
-            }
-            let (from, to) = self.logs[log].since(before);
-            match &self.logs[log].how {
+        let of = &self.regions[region];
+        let reach = |log: &&LogOf| {
+            (of.anon || log.mapper == mapper) && log.pages.start < pages.end && pages.start < log.pages.end
+        };
+        for log in of.logs.iter().filter(reach).map(|log| &self.logs[log.number]) {
+            let (from, to) = log.since(before);
+            match &log.how {
                 _ if from == to => {}
                 How::Pool(pool) => {
-                    let Some(pool) = &mut self.pools[*pool] else { continue };
+                    let Some(pool) = &self.pools[*pool] else { continue };
                     let each: f64 = pages.clone().map(|page| pool.probability(page)).sum();
                     untouched *= 1.0 - at_least_once(each, to - from);
                     if watches {
-                        unwritten *= 1.0 - at_least_once(each * self.logs[log].writes, to - from);
+                        unwritten *= 1.0 - at_least_once(each * log.writes, to - from);
                     }
                 }
                 How::Walk(cursor, of) => {
                     let mut inside = pages.clone().filter(|page| of.contains(page));
                     if inside.any(|page| cursor.touches(page - of.start, from, to)) {
                         untouched = 0.0;
-                        unwritten *= 1.0 - self.logs[log].writes;
+                        unwritten *= 1.0 - log.writes;
                     }
                 }
             }

@@ -47,15 +47,10 @@ pub(crate) struct Pool {
     /// Pages of the region that it draws from, and in which order of popularity.
     range: Range<u64>,
     permutation: Permutation,
-    /// State that is needed once pages are reclaimed.
-    taken: Option<Taken>,
-}
-
-/// Of each page: its class, and whether it waits in the list of those that are absent.
-#[derive(Clone, Debug)]
-struct Taken {
-    class_of: Vec<u8>,
-    listed: Bits,
+    /// By class: the rank behind its last page.
+    ends: Vec<u64>,
+    /// Pages in the lists of those that are absent; `None` before a page was reclaimed.
+    listed: Option<Bits>,
 }
 
 /// Mean values of an access to a pool, over its classes.
@@ -106,8 +101,25 @@ impl Pool {
             }
         }
         let (range, permutation) = (range.clone(), *permutation);
-        let (mean, stale, taken) = (Mean::default(), true, None);
-        Pool { classes: list, number, draws: 0, hints, mean, stale, mapper, range, permutation, taken }
+        let (mean, stale, listed) = (Mean::default(), true, None);
+        let ends = classes.list().iter().map(|of| of.first + of.pages).collect();
+        Pool { classes: list, number, draws: 0, hints, mean, stale, mapper, range, permutation, ends, listed }
+    }
+
+    /// The class of a page. Its rank is computed: of a byte for each page most would miss the caches.
+    fn class_of(&self, page: u64) -> usize {
+        match self.ends.len() {
+            0 | 1 => 0,
+            _ => {
+                let rank = self.permutation.rank(page - self.range.start);
+                self.ends.partition_point(|&end| end <= rank)
+            }
+        }
+    }
+
+    /// Pages of the region that it draws from.
+    pub(crate) fn pages(&self) -> &Range<u64> {
+        &self.range
     }
 
     /// A page was freed on a node: the next access faults.
@@ -116,10 +128,10 @@ impl Pool {
             return;
         }
         self.stale = true;
-        let first = self.range.start;
-        let taken = self.taken.get_or_insert_with(|| Taken::new(&self.classes, &self.permutation, &self.range));
-        let class = &mut self.classes[usize::from(taken.class_of[(page - first) as usize])];
-        if taken.listed.insert(page - first) {
+        let number = self.class_of(page);
+        let listed = self.listed.get_or_insert_with(|| listed(&self.classes, &self.range));
+        if listed.insert(page - self.range.start) {
+            let class = &mut self.classes[number];
             class.absent.push(page as u32);
             class.by_node[node] = class.by_node[node].saturating_sub(1);
             self.hints.iter_mut().for_each(|hints| hints.uncount(page));
@@ -127,26 +139,19 @@ impl Pool {
     }
 
     /// Probability that an access is to a page.
-    pub(crate) fn probability(&mut self, page: u64) -> f64 {
+    pub(crate) fn probability(&self, page: u64) -> f64 {
         if !self.range.contains(&page) {
             return 0.0;
         }
-        let first = self.range.start;
-        let of = match &self.classes[..] {
-            [_] => 0,
-            classes => {
-                let new = || Taken::new(classes, &self.permutation, &self.range);
-                usize::from(self.taken.get_or_insert_with(new).class_of[(page - first) as usize])
-            }
-        };
-        self.classes[of].share / self.classes[of].pages as f64
+        let of = &self.classes[self.class_of(page)];
+        of.share / of.pages as f64
     }
 
     /// Takes a random page of a class off the list of those that are absent.
     pub(crate) fn pick_absent(&mut self, class: usize, at: u64) -> u32 {
         let page = take(&mut self.classes[class].absent, at);
-        if let Some(taken) = &mut self.taken {
-            taken.listed.remove(u64::from(page) - self.range.start);
+        if let Some(listed) = &mut self.listed {
+            listed.remove(u64::from(page) - self.range.start);
         }
         page
     }
@@ -179,15 +184,13 @@ impl Pool {
     }
 }
 
-impl Taken {
-    fn new(classes: &[Class], permutation: &Permutation, range: &Range<u64>) -> Taken {
-        let class_of = class_of(classes, permutation, range);
-        let mut listed = Bits::new(range.end - range.start);
-        classes.iter().flat_map(|class| &class.absent).for_each(|&page| {
-            listed.insert(u64::from(page) - range.start);
-        });
-        Taken { class_of, listed }
-    }
+/// The pages of a range that wait in the lists of those that are absent.
+fn listed(classes: &[Class], range: &Range<u64>) -> Bits {
+    let mut listed = Bits::new(range.end - range.start);
+    classes.iter().flat_map(|class| &class.absent).for_each(|&page| {
+        listed.insert(u64::from(page) - range.start);
+    });
+    listed
 }
 
 /// Takes a page out of a list. Unused room of a list of millions is freed: the frames and places of the pages that left

@@ -300,8 +300,9 @@ impl AccessState {
                 && read_ends(&mut self.reading, pfn, now).is_none()
                 && (at == page || !of.file || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
             {
-                if of.map_cached(mapper, at) && of.file {
-                    kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, 1);
+                let node = kernel.node_of_frame(pfn);
+                if of.map_cached(mapper, at, node) && of.file {
+                    kernel.stat.pages.add(node, NodeItem::Mapped, 1);
                 }
                 mapped += 1;
             }

@@ -13,10 +13,10 @@ impl Region {
         self.entries[page as usize] < GONE
     }
 
-    /// Maps a page of a file that is in the page cache; true if no mapping had it.
-    pub(crate) fn map_cached(&mut self, mapper: usize, page: u64) -> bool {
+    /// Maps a page of a file that is in the page cache, on a node; true if no mapping had it.
+    pub(crate) fn map_cached(&mut self, mapper: usize, page: u64, node: usize) -> bool {
         self.touch(mapper, page);
-        self.map_shared(mapper, page)
+        self.map_shared(mapper, page, node)
     }
 
     /// A page of a file differs from the disk's; true if no other does.
@@ -63,7 +63,9 @@ impl Region {
     /// that it has accessed since the last check are marked accessed (`zap_pte_range`).
     pub(crate) fn unmap_shared(&mut self, kernel: &mut Kernel, caller: &Caller, mapper: usize, pages: Range<u64>) {
         let mut next = pages.start;
-        while let Some((page, last, young)) = self.unmap_next(mapper, next..pages.end) {
+        loop {
+            let node_of = |pfn| kernel.node_of_frame(pfn);
+            let Some((page, last, young)) = self.unmap_next(mapper, next..pages.end, node_of) else { break };
             next = page + 1;
             if let Entry::Present(pfn) = self.entry(page) {
                 if self.file {

@@ -14,6 +14,8 @@ use crate::mm::swap::readahead::Window;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mapped {
     by: Vec<Bits>,
+    /// How many of them are on each node.
+    by_node: Vec<Vec<u64>>,
     /// Of those, the ones that were accessed since the last check of reclaim.
     young: Vec<Bits>,
     /// Pages that some mapping has.
@@ -35,6 +37,7 @@ impl Region {
     pub(crate) fn add_mapper(&mut self) -> usize {
         let pages = if self.anon { 0 } else { self.len() };
         self.mapped.by.push(Bits::new(pages));
+        self.mapped.by_node.push(vec![0; self.nodes()]);
         self.mapped.young.push(Bits::new(pages));
         self.readahead.push(Readahead::default());
         self.swap_readahead.push(Window::default());
@@ -114,21 +117,12 @@ impl Region {
     }
 
     /// Pages of the region in a mapping by node, as `numa_maps` counts them: page cache that it does not map is not there.
-    pub(crate) fn resident_by_node(&self, mapper: usize, node_of: impl Fn(Pfn) -> usize) -> Vec<u64> {
-        // Most often a mapping has all that is there; else each page that it has is looked at.
-        if self.resident(mapper) == self.present() {
-            return self.by_node();
+    pub(crate) fn resident_by_node(&self, mapper: usize) -> Vec<u64> {
+        match self.mapped.by_node.get(mapper).filter(|_| !self.anon) {
+            Some(of_files) => of_files.clone(),
+            None if self.anon => self.by_node(),
+            None => vec![0; self.nodes()],
         }
-        let mut by_node = vec![0; self.parts.first().map_or(0, |part| part.by_node.len())];
-        let Some(own) = self.mapped.by.get(mapper) else { return by_node };
-        let mut next = own.next(0);
-        while let Some(page) = next {
-            if let Entry::Present(pfn) = self.entry(page) {
-                by_node[node_of(pfn)] += 1;
-            }
-            next = own.next(page + 1);
-        }
-        by_node
     }
 
     /// Pages of a range that a mapping has not.
@@ -139,24 +133,27 @@ impl Region {
         pages.end - pages.start - own.count_within(pages)
     }
 
-    /// Maps a page of a file or of shared memory; true if no mapping had it.
-    pub(crate) fn map_shared(&mut self, mapper: usize, page: u64) -> bool {
+    /// Maps a page of a file or of shared memory, which is on a node; true if no mapping had it.
+    pub(crate) fn map_shared(&mut self, mapper: usize, page: u64, node: usize) -> bool {
         if self.anon {
             return false;
         }
         let first = self.mapped.count(page) == 0;
         if let Some(own) = self.mapped.by.get_mut(mapper) {
-            own.insert(page);
+            self.mapped.by_node[mapper][node] += u64::from(own.insert(page));
             self.mapped.any += u64::from(first);
         }
         first
     }
 
-    /// All mappings lose a page; true if one had it.
-    pub(crate) fn unmap_everywhere(&mut self, page: u64) -> bool {
+    /// All mappings lose a page, which is on a node; true if one had it.
+    pub(crate) fn unmap_everywhere(&mut self, page: u64, node: usize) -> bool {
         let mut any = false;
-        for own in self.mapped.by.iter_mut().filter(|own| own.count() > 0) {
-            any |= own.remove(page);
+        let all = self.mapped.by.iter_mut().zip(&mut self.mapped.by_node);
+        for (own, by_node) in all.filter(|(own, _)| own.count() > 0) {
+            let had = own.remove(page);
+            by_node[node] -= u64::from(had);
+            any |= had;
         }
         self.take_touched(page);
         self.mapped.any -= u64::from(any);
@@ -165,14 +162,32 @@ impl Region {
 
     /// Unmaps the first page of some; returns the page, whether no other mapping has it, and whether it was
     /// accessed through this one since the last check of reclaim.
-    pub(super) fn unmap_next(&mut self, mapper: usize, among: std::ops::Range<u64>) -> Option<(u64, bool, bool)> {
+    pub(super) fn unmap_next(
+        &mut self,
+        mapper: usize,
+        among: std::ops::Range<u64>,
+        node_of: impl Fn(Pfn) -> usize,
+    ) -> Option<(u64, bool, bool)> {
         let own = self.mapped.by.get_mut(mapper)?;
         let page = own.next(among.start).filter(|page| *page < among.end)?;
         own.remove(page);
+        if let Entry::Present(pfn) = self.entry(page) {
+            self.mapped.by_node[mapper][node_of(pfn)] -= 1;
+        }
         let young = self.mapped.young[mapper].remove(page);
         let last = self.mapped.count(page) == 0;
         self.mapped.any -= u64::from(last);
         Some((page, last, young))
+    }
+
+    /// A page is now on another node; mappings keep it.
+    pub(super) fn relocate_mapped(&mut self, page: u64, from: usize, to: usize) {
+        let has = |own: &Bits| own.count() > 0 && own.has(page);
+        let all = self.mapped.by.iter().zip(&mut self.mapped.by_node);
+        all.filter(|(own, _)| has(own)).for_each(|(_, by_node)| {
+            by_node[from] -= 1;
+            by_node[to] += 1;
+        });
     }
 
     /// Pages of a file that processes map.
@@ -185,6 +200,7 @@ impl Region {
 mod tests {
     use super::super::Shape;
     use super::*;
+    use crate::mm::prot_numa::Unit;
     use crate::page_alloc::Policy;
 
     #[test]
@@ -199,30 +215,37 @@ mod tests {
             locked: false,
             policy: Policy::Default,
         };
-        let mut file = Region::new(shape(false), 1, 0);
+        let mut file = Region::new(shape(false), 2, 0);
         let (a, b) = (file.add_mapper(), file.add_mapper());
         file.put(70, 5, 0);
         assert_eq!((file.entry(70), file.entry_of(a, 70)), (Entry::Present(5), Entry::Absent), "in the cache alone");
-        assert!(file.map_shared(a, 70) && !file.is_mapped(b, 70, false));
-        assert!(!file.map_shared(b, 70) && file.is_mapped(b, 70, false));
+        assert!(file.map_shared(a, 70, 0) && !file.is_mapped(b, 70, false));
+        assert!(!file.map_shared(b, 70, 0) && file.is_mapped(b, 70, false));
         assert_eq!((file.mapcount(70), file.mapped_pages(), file.resident(a)), (2, 1, 1));
+        file.relocate(Unit { page: 70, huge: false }, 9, 0, 1);
+        assert_eq!([a, b].map(|mapper| file.resident_by_node(mapper)), [[0, 1], [0, 1]]);
+        file.relocate(Unit { page: 70, huge: false }, 5, 1, 0);
         assert_eq!((file.unmapped_within(a, &(60..80)), file.unmapped_within(a, &(0..70))), (19, 70));
         file.touch(a, 70);
-        assert_eq!((file.unmap_next(a, 0..70), file.unmap_next(a, 0..71)), (None, Some((70, false, true))));
+        assert_eq!(
+            (file.unmap_next(a, 0..70, |_| 0), file.unmap_next(a, 0..71, |_| 0)),
+            (None, Some((70, false, true)))
+        );
         assert_eq!((file.mapcount(70), file.mapped_pages(), file.resident(b)), (1, 1, 1));
-        assert!(file.unmap_everywhere(70) && !file.unmap_everywhere(70));
+        assert_eq!([a, b].map(|mapper| file.resident_by_node(mapper)), [[0, 0], [1, 0]]);
+        assert!(file.unmap_everywhere(70, 0) && !file.unmap_everywhere(70, 0));
         assert_eq!((file.mapped_pages(), file.resident(b), file.entry(70)), (0, 0, Entry::Present(5)));
-        file.map_shared(a, 70);
-        file.map_shared(b, 70);
+        file.map_shared(a, 70, 0);
+        file.map_shared(b, 70, 0);
         [(b, 70), (a, 70), (b, 71)].into_iter().for_each(|(mapper, page)| file.touch(mapper, page));
         assert_eq!([70..71, 70..71, 71..72].map(|pages| file.test_and_clear_young(pages)), [0b11, 0, 0b10]);
         file.touch(b, 70);
-        file.unmap_everywhere(70);
+        file.unmap_everywhere(70, 0);
         assert_eq!(file.test_and_clear_young(70..71), 0, "what is gone is not young when it comes back");
         let mut heap = Region::new(shape(true), 1, 0);
         let own = heap.add_mapper();
         heap.put(7, 5, 0);
-        assert!(!heap.map_shared(own, 7) && !heap.unmap_everywhere(7), "its entries are all there is");
+        assert!(!heap.map_shared(own, 7, 0) && !heap.unmap_everywhere(7, 0), "its entries are all there is");
         assert!(heap.is_mapped(own, 7, true) && !heap.is_mapped(own, 8, false));
         assert_eq!((heap.resident(own), heap.mapcount(7), heap.unmapped_within(own, &(0..9))), (1, 1, 0));
     }

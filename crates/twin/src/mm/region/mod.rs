@@ -13,6 +13,7 @@ mod parts;
 pub(crate) use parts::Part;
 
 use crate::frame::{NO_PAGE, Pfn, State};
+use crate::mm::accessed::LogOf;
 use crate::mm::filemap::inode_lock::Lock;
 use crate::mm::kernel::Kernel;
 use crate::mm::page_tables::Tables;
@@ -104,7 +105,7 @@ pub(crate) struct Region {
     /// CPUs of the threads that map it: none, one, or several.
     pub cpus: Cpus,
     /// Logs of its accesses.
-    pub logs: Vec<usize>,
+    pub logs: Vec<LogOf>,
     /// By page and by huge page: 1 + the epoch of reclaim's last check; empty before the first one.
     stamps: Vec<u32>,
     huge_stamps: Vec<u32>,
@@ -210,7 +211,7 @@ impl Region {
     /// Reclaim takes a page: its swap slot or its shadow stays.
     pub(crate) fn take(&mut self, page: u64, gone: u32, node: usize) {
         self.entries[page as usize] = GONE | gone;
-        self.unmap_everywhere(page);
+        self.unmap_everywhere(page, node);
         let part = self.part_mut(page);
         part.by_node[node] -= 1;
         part.absent += 1;
@@ -232,7 +233,8 @@ impl Region {
         if self.anon {
             self.young.remove(page);
         }
-        self.unmap_everywhere(page);
+        // What is not there is not mapped.
+        self.unmap_everywhere(page, node.unwrap_or(0));
         let part = self.part_mut(page);
         match node {
             Some(node) => {

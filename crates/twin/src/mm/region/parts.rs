@@ -55,10 +55,14 @@ impl Region {
         ((page + 1) * n).saturating_sub(1).checked_div(all).unwrap_or(0) as usize
     }
 
+    /// Nodes of the machine.
+    pub(super) fn nodes(&self) -> usize {
+        self.parts.first().map_or(0, |part| part.by_node.len())
+    }
+
     /// Pages by node.
     pub(crate) fn by_node(&self) -> Vec<u64> {
-        let nodes = self.parts.first().map_or(0, |part| part.by_node.len());
-        (0..nodes).map(|node| self.parts.iter().map(|part| part.by_node[node]).sum()).collect()
+        (0..self.nodes()).map(|node| self.parts.iter().map(|part| part.by_node[node]).sum()).collect()
     }
 
     /// Pages that are there.
@@ -71,6 +75,9 @@ impl Region {
         let (start, pages) = (u64::from(unit.page), unit.pages());
         for (entry, pfn) in self.entries[start as usize..][..pages as usize].iter_mut().zip(pfn..) {
             *entry = pfn;
+        }
+        if !self.anon {
+            (start..start + pages).for_each(|page| self.relocate_mapped(page, from, to));
         }
         let mut page = start;
         while page < start + pages {

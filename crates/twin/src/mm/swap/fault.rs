@@ -87,7 +87,7 @@ impl AccessState {
         let node = kernel.node_of_frame(pfn);
         let of = &mut self.regions[region];
         of.put(page, pfn, node);
-        of.map_shared(mapper, page);
+        of.map_shared(mapper, page, node);
         of.touch(mapper, page);
         of.items().iter().for_each(|&item| kernel.stat.pages.add(node, item, 1));
         kernel.read_by_cpu(caller.cpu, &[pfn], self.device(false).transfer(1));
@@ -182,7 +182,7 @@ impl AccessState {
             kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, true);
             kernel.stat.events.reclaim.swap_ra += 1;
         }
-        self.swap.slots.at(slot).cached = pfn;
+        self.swap.slots.at(slot).set_cached(pfn);
         self.swap.by_frame.insert(pfn, slot);
         count_cached(kernel, kernel.node_of_frame(pfn), 1);
         kernel.spend(caller.cpu, self.costs.swap_read);
@@ -216,7 +216,7 @@ impl AccessState {
         page_caller.cgroup = at.cgroup.into();
         let pfn = kernel.allocate_charged(&mut page_caller, &PAGE)?.page;
         kernel.prepare(&page_caller, pfn, at.content, &[Flag::Swapbacked]);
-        kernel.refault(pfn, at.shadow);
+        kernel.refault(pfn, at.shadow());
         kernel.add_to_lru(caller.cpu, pfn);
         Ok(pfn)
     }
@@ -238,7 +238,7 @@ impl AccessState {
         let region = &mut self.regions[fault.region];
         for (page, pfn) in (fault.page / pages * pages..).zip(cached..cached + pages as Pfn) {
             region.put(page, pfn, node);
-            region.map_shared(fault.mapper, page);
+            region.map_shared(fault.mapper, page, node);
         }
         region.touch(fault.mapper, fault.page);
         let (anon, items) = (region.anon, region.items());

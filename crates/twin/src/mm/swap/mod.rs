@@ -11,14 +11,14 @@ mod fault;
 pub(crate) mod readahead;
 mod slots;
 
-use crate::frame::{Flag, NO_PAGE, Pfn};
+use crate::frame::{Flag, Pfn};
 use crate::hw::Device;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
 use crate::vmstat::NodeItem;
+use rustc_hash::FxHashMap;
 use slots::Slots;
-use std::collections::BTreeMap;
 
 /// Where swap is on a disk: behind all files.
 pub(super) const SWAP: u64 = 1 << 32;
@@ -30,7 +30,7 @@ pub(crate) struct Swap {
     device: Option<Device>,
     slots: Slots,
     /// Pages of memory that have a slot, by frame.
-    by_frame: BTreeMap<Pfn, u32>,
+    by_frame: FxHashMap<Pfn, u32>,
     /// Success of reading blocks of slots.
     blocks: readahead::Window,
 }
@@ -39,7 +39,7 @@ impl Swap {
     /// Space for this many pages.
     pub(crate) fn new(device: Option<Device>, size: u64) -> Swap {
         let (slots, blocks) = (Slots::new(size.min(1 << 30) as u32), readahead::Window::default());
-        Swap { device, slots, by_frame: BTreeMap::new(), blocks }
+        Swap { device, slots, by_frame: FxHashMap::default(), blocks }
     }
 
     /// Pages that fit in.
@@ -56,15 +56,15 @@ impl Swap {
     pub(crate) fn relocate(&mut self, old: Pfn, new: Pfn) {
         if let Some(slot) = self.by_frame.remove(&old) {
             self.by_frame.insert(new, slot);
-            self.slots.at(slot).cached = new;
+            self.slots.at(slot).set_cached(new);
         }
     }
 
     /// A page has left memory; its slots stay, with a shadow.
     pub(super) fn leave_cache(&mut self, page: Pfn, shadow: u32) {
         let Some(first) = self.by_frame.remove(&page) else { return };
-        let own = self.slots.from(first).take_while(|slot| slot.cached == page);
-        own.for_each(|slot| (slot.cached, slot.shadow) = (NO_PAGE, shadow));
+        let own = self.slots.from(first).take_while(|slot| slot.cached() == Some(page));
+        own.for_each(|slot| slot.set_shadow(shadow));
     }
 }
 
@@ -98,7 +98,8 @@ impl AccessState {
         }
         let content = kernel.alloc.frames.content(page);
         for (slot, content) in self.swap.slots.from(first).zip(content..content + pages) {
-            (slot.cached, slot.cgroup, slot.content) = (page, cgroup as u8, content);
+            slot.set_cached(page);
+            (slot.cgroup, slot.content) = (cgroup as u8, content);
         }
         self.swap.by_frame.insert(page, first);
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free.saturating_sub(pages.into()));
@@ -142,13 +143,12 @@ impl AccessState {
     /// Reclaim puts a page back as active: if swap is full, it does not keep its slot.
     pub(crate) fn activated_in_swap_cache(&mut self, kernel: &mut Kernel, page: Pfn) {
         let frames = &kernel.alloc.frames;
-        if !self.has_slot(page) || frames.has(page, Flag::Writeback) {
+        if frames.has(page, Flag::Writeback) || !self.is_swap_full(kernel, frames.cgroup(page)) {
             return;
         }
         let at = self.of_content(frames.content(page));
         // What a page table still needs is not freed.
-        let is_mapped = self.regions[at.region].entry(at.page) == Entry::Present(page);
-        if is_mapped && self.is_swap_full(kernel, frames.cgroup(page)) {
+        if self.regions[at.region].entry(at.page) == Entry::Present(page) {
             self.free_slots(kernel, page);
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     fn a_page_that_moves_takes_its_place_along() {
         let mut swap = Swap::new(Some(Device::new(0, 0, true)), 4);
         let slot = swap.slots.take(1).unwrap();
-        swap.slots.at(slot).cached = 7;
+        swap.slots.at(slot).set_cached(7);
         swap.by_frame.insert(7, slot);
         swap.relocate(7, 9);
         swap.relocate(8, 10);

@@ -4,7 +4,7 @@
 //! where no cluster is free. A huge page takes a cluster. Not modelled: a cluster for each CPU, and slots that CPUs keep
 //! for themselves. Checked by tests here.
 
-use crate::frame::{NO_PAGE, Pfn};
+use crate::frame::Pfn;
 use std::collections::VecDeque;
 
 /// Slots of a cluster (`SWAPFILE_CLUSTER`): those of a huge page.
@@ -13,23 +13,39 @@ const CLUSTER: u32 = 512;
 /// A slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
-    /// Page in the swap cache, or [`NO_PAGE`].
-    pub cached: Pfn,
-    /// What reclaim left when the page was freed.
-    pub shadow: u32,
-    /// Number of the page among those of all regions, or [`FREE`].
-    pub content: u32,
+    /// What the swap cache has: the page, or what reclaim left when that was freed.
+    entry: u32,
+    is_page: bool,
     /// Number of the cgroup that it is charged to.
     pub cgroup: u8,
+    /// Number of the page among those of all regions, or [`FREE`].
+    pub content: u32,
 }
 
 /// Content of a free slot.
 const FREE: u32 = u32::MAX;
 
 impl Slot {
+    const EMPTY: Slot = Slot { entry: 0, is_page: false, cgroup: 0, content: FREE };
+
     /// Page in the swap cache.
     pub fn cached(self) -> Option<Pfn> {
-        Some(self.cached).filter(|cached| *cached != NO_PAGE)
+        self.is_page.then_some(self.entry)
+    }
+
+    /// A page is in the swap cache.
+    pub fn set_cached(&mut self, page: Pfn) {
+        (self.entry, self.is_page) = (page, true);
+    }
+
+    /// What reclaim left when the page was freed; 0: nothing.
+    pub fn shadow(self) -> u32 {
+        if self.is_page { 0 } else { self.entry }
+    }
+
+    /// The page has left memory.
+    pub fn set_shadow(&mut self, shadow: u32) {
+        (self.entry, self.is_page) = (shadow, false);
     }
 
     /// Number of the page that is here; `None`: the slot is free.
@@ -109,7 +125,7 @@ impl Slots {
 
     /// A slot is free again.
     pub fn free(&mut self, slot: u32) {
-        *self.at(slot) = Slot { cached: NO_PAGE, shadow: 0, content: FREE, cgroup: 0 };
+        *self.at(slot) = Slot::EMPTY;
         let cluster = slot / CLUSTER;
         self.taken[cluster as usize] -= 1;
         if self.taken[cluster as usize] == 0 && self.current != Some(cluster) {
@@ -148,8 +164,7 @@ impl Slots {
         }
         let new = self.taken.len() as u32;
         let new = Some(new).filter(|new| new * CLUSTER < self.size).filter(has_room)?;
-        let free = Slot { cached: NO_PAGE, shadow: 0, content: FREE, cgroup: 0 };
-        self.all.extend(std::iter::repeat_n(free, self.len_of(new) as usize));
+        self.all.extend(std::iter::repeat_n(Slot::EMPTY, self.len_of(new) as usize));
         self.taken.push(0);
         Some(new)
     }

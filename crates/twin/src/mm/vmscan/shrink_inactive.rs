@@ -276,9 +276,10 @@ impl TaskCtx<'_> {
         if cpus.elsewhere(self.cpu) {
             self.spend(self.memory.costs.shootdown);
             self.kernel.wait_for_others(self.cpu, self.memory.costs.shootdown_wait);
-            let all = 0..self.kernel.machine.cpus.len() as u32;
-            let others = all.filter(|&cpu| cpu != self.cpu && cpus.with(Cpus::One(cpu)) == cpus);
-            others.for_each(|cpu| self.kernel.interrupt(cpu, self.memory.costs.interrupt));
+            match cpus {
+                Cpus::One(cpu) => self.kernel.interrupt(cpu, self.memory.costs.interrupt),
+                Cpus::None | Cpus::Several => self.kernel.interrupt_others(self.cpu, self.memory.costs.interrupt),
+            }
         }
     }
 

@@ -97,10 +97,8 @@ pub(super) fn run_to_end(ctx: &mut TaskCtx<'_>, mut step: impl FnMut(&mut TaskCt
                 sleeps += 1;
                 // Stands for the engine.
                 for (_, number) in std::mem::take(&mut ctx.memory.ends).into_iter().filter(|end| end.0 <= until) {
-                    let mut requests = std::mem::take(&mut ctx.memory.requests);
-                    requests.leave_queue(number);
-                    requests.end(ctx.kernel, (0, ctx.task), number);
-                    ctx.memory.requests = requests;
+                    ctx.memory.requests.leave_queue(number);
+                    ctx.memory.requests.end(ctx.kernel, (0, ctx.task), number);
                 }
             }
             Poll::Done(pages) => return (pages, sleeps),

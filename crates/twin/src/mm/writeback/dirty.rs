@@ -5,8 +5,8 @@
 //! makes it dirty again. Not modelled: pages of the file system's own, and what writing takes of them: journals, inodes.
 //! Checked by tests of `tests/writeback.rs`.
 
-use super::{Destination, JOURNAL};
-use crate::frame::{Flag, Migratetype, Pfn};
+use super::{Destination, JOURNAL, Pages};
+use crate::frame::{Flag, Migratetype};
 use crate::hw::IoClass;
 use crate::mm::filemap::inode_lock::Taken;
 use crate::mm::kernel::Kernel;
@@ -91,7 +91,7 @@ impl AccessState {
         &mut self,
         kernel: &mut Kernel,
         (cpu, task): (u32, Task),
-        pages: Vec<Pfn>,
+        pages: Pages,
         (file, class): (bool, IoClass),
     ) -> bool {
         let mut count = 0;
@@ -212,7 +212,7 @@ impl TaskCtx<'_> {
             }
             Entry::Absent | Entry::Zero | Entry::Gone(_) => None,
         });
-        let pfns: Vec<Pfn> = pfns.collect();
+        let pfns: Pages = pfns.collect();
         if pfns.is_empty() {
             return;
         }

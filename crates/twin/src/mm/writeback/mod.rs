@@ -25,7 +25,7 @@ mod throttle;
 pub use crate::page_alloc::dirty_limits::{Limit, Limits, Thresholds};
 pub(crate) use flusher::Flusher;
 pub(crate) use journal::Journal;
-pub(crate) use request::{BioEndIo, Destination, JOURNAL, RequestLimits, Requests};
+pub(crate) use request::{BioEndIo, Destination, JOURNAL, Pages, RequestLimits, Requests};
 
 use crate::mm::kernel::Kernel;
 use crate::page_alloc::dirty_limits;

@@ -15,7 +15,8 @@ use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::page_alloc::Request as Allocation;
 use crate::probe::Task;
 use crate::time::Ps;
-use std::collections::{BTreeMap, VecDeque};
+use smallvec::SmallVec;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Pages that a request can hold (`BIO_MAX_VECS`).
 pub(crate) const MOST: usize = 256;
@@ -36,10 +37,13 @@ const BLOCK: Allocation = Allocation {
 /// For one, if there is no such block.
 const SINGLE: Allocation = Allocation { order: 0, ..BLOCK };
 
+/// Pages of a request. Those to write to swap have one each.
+pub(crate) type Pages = SmallVec<[Pfn; 4]>;
+
 /// Pages that are written together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
-    pub pages: Vec<Pfn>,
+    pages: Pages,
     /// Blocks of its memory and of its companion objects; `None`: from a reserve.
     memory: Option<Pfn>,
     rest: Option<Pfn>,
@@ -49,6 +53,12 @@ pub(crate) struct Request {
     on_disk: bool,
     /// How long asynchronous requests of that disk had been delayed by synchronous ones; `None`: this is a synchronous one.
     held_up: Option<Ps>,
+}
+
+impl Request {
+    fn writes_file(&self) -> bool {
+        self.on_disk && self.journal == 0
+    }
 }
 
 /// Properties of requests on this machine; each is above 0.
@@ -73,10 +83,14 @@ pub(crate) struct Destination {
 /// Requests that the disk has, or that wait for their end.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests {
-    all: BTreeMap<u64, Request>,
-    /// Which request a page is part of.
-    of_page: BTreeMap<Pfn, u64>,
-    next: u64,
+    /// From number `first` on; `None`: it has ended.
+    all: VecDeque<Option<Request>>,
+    first: u64,
+    /// Those that have not ended, and of them the ones to write files.
+    under_way: usize,
+    of_files: usize,
+    /// Pages that were removed while they were part of a request, each with the number of the next request then.
+    removed: BTreeSet<(Pfn, u64)>,
     /// Blocks of their memory, and of their companion objects.
     slab: Slab,
     rest: Slab,
@@ -102,9 +116,11 @@ impl Requests {
         let rest = SlabShape { usual: rest, small: rest, kept: KEPT };
         let (slab, rest) = (Slab::new(shape), Slab::new(rest));
         Requests {
-            all: BTreeMap::new(),
-            of_page: BTreeMap::new(),
-            next: 0,
+            all: VecDeque::new(),
+            first: 0,
+            under_way: 0,
+            of_files: 0,
+            removed: BTreeSet::new(),
             slab,
             rest,
             done: VecDeque::new(),
@@ -118,7 +134,7 @@ impl Requests {
         &mut self,
         kernel: &mut Kernel,
         (cpu, task): (u32, Task),
-        (to, pages): (Destination, Vec<Pfn>),
+        (to, pages): (Destination, Pages),
         of_file: bool,
     ) -> u64 {
         let Destination { place, on_disk, held_up } = to;
@@ -128,21 +144,46 @@ impl Requests {
         let by = (cpu, task);
         let memory = if of_file { self.slab.take(kernel, by).ok() } else { None };
         let rest = if of_file { self.rest.take(kernel, by).ok() } else { None };
-        let number = self.next;
-        self.next += 1;
-        self.of_page.extend(pages.iter().map(|&page| (page, number)));
-        self.all.insert(number, Request { pages, memory, rest, journal: 0, on_disk, held_up });
+        self.add(Request { pages, memory, rest, journal: 0, on_disk, held_up })
+    }
+
+    /// The number of a new request.
+    fn add(&mut self, request: Request) -> u64 {
+        let number = self.next();
+        self.under_way += 1;
+        self.of_files += usize::from(request.writes_file());
+        self.all.push_back(Some(request));
         number
+    }
+
+    fn next(&self) -> u64 {
+        self.first + self.all.len() as u64
+    }
+
+    fn get(&self, number: u64) -> Option<&Request> {
+        self.all.get(number.checked_sub(self.first)? as usize)?.as_ref()
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut Request> {
+        self.all.get_mut(number.checked_sub(self.first)? as usize)?.as_mut()
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Request> {
+        let request = self.all.get_mut(number.checked_sub(self.first)? as usize)?.take()?;
+        self.under_way -= 1;
+        self.of_files -= usize::from(request.writes_file());
+        while self.all.front().is_some_and(Option::is_none) {
+            self.all.pop_front();
+            self.first += 1;
+        }
+        Some(request)
     }
 
     /// A request of a commit of the journal.
     pub(crate) fn begin_journal(&mut self) -> u64 {
         let blocks = self.limits.journal_blocks;
-        let number = self.next;
-        self.next += 1;
         self.queues[1].begin(JOURNAL, blocks);
-        self.all.insert(number, Request { journal: blocks, on_disk: true, ..Request::default() });
-        number
+        self.add(Request { journal: blocks, on_disk: true, ..Request::default() })
     }
 
     /// True if the disk that holds files, or swap's own, is congested.
@@ -162,30 +203,34 @@ impl Requests {
 
     /// The disk is done with a request, which leaves its queue; true if that is congested no longer.
     pub(crate) fn leave_queue(&mut self, number: u64) -> bool {
-        self.all.get(&number).is_some_and(|request| self.queues[usize::from(request.on_disk)].end())
+        self.is_on_disk(number).is_some_and(|on_disk| self.queues[usize::from(on_disk)].end())
     }
 
     /// Which disk has a request.
     pub(crate) fn is_on_disk(&self, number: u64) -> Option<bool> {
-        self.all.get(&number).map(|request| request.on_disk)
+        self.get(number).map(|request| request.on_disk)
     }
 
     /// Delay of a request, from the total delay of its disk.
     pub(crate) fn late_by(&mut self, number: u64, held_up: Ps) -> Ps {
-        let known = self.all.get_mut(&number).and_then(|request| request.held_up.as_mut());
+        let known = self.get_mut(number).and_then(|request| request.held_up.as_mut());
         known.map_or(0, |known| held_up - std::mem::replace(known, held_up))
     }
 
     /// Pages of a request.
     pub(crate) fn pages(&self, number: u64) -> &[Pfn] {
-        self.all.get(&number).map_or(&[], |request| &request.pages)
+        self.get(number).map_or(&[], |request| &request.pages)
     }
 
-    /// A page was removed, in any request.
+    /// A page that is part of a request was removed: it is written no more when that ends.
     pub(crate) fn forget(&mut self, page: Pfn) {
-        if let Some(request) = self.of_page.remove(&page).and_then(|number| self.all.get_mut(&number)) {
-            request.pages.retain(|&of| of != page);
-        }
+        self.removed.insert((page, self.next()));
+    }
+
+    /// True if a page of a request was removed. It may be part of a later request by now.
+    fn take_removed(&mut self, page: Pfn, number: u64) -> bool {
+        let removed = self.removed.range((page, number + 1)..=(page, u64::MAX)).next().copied();
+        removed.is_some_and(|removed| self.removed.remove(&removed))
     }
 
     /// The disk is done with a request; true if the thread that ends requests has to be woken.
@@ -196,12 +241,12 @@ impl Requests {
 
     /// Requests that the disk is not done with.
     pub(crate) fn at_disk(&self) -> usize {
-        self.all.len() - self.done.len()
+        self.under_way - self.done.len()
     }
 
     /// True if there are writes of files.
     pub(crate) fn write_files(&self) -> bool {
-        self.all.values().any(|request| request.on_disk && request.journal == 0)
+        self.of_files > 0
     }
 
     /// True if a request waits for its end.
@@ -211,15 +256,18 @@ impl Requests {
 
     /// A request ends: its pages are no longer under writeback.
     pub(crate) fn end(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), number: u64) {
-        let Some(Request { pages, memory, rest, journal, on_disk, .. }) = self.all.remove(&number) else { return };
+        let Some(request) = self.remove(number) else { return };
+        let writes_file = request.writes_file();
+        let Request { pages, memory, rest, journal, .. } = request;
         if journal > 0 {
             kernel.writeback.journal.committed();
         }
         for page in pages {
-            self.of_page.remove(&page);
-            kernel.end_writeback(cpu, page);
+            if self.removed.is_empty() || !self.take_removed(page, number) {
+                kernel.end_writeback(cpu, page);
+            }
         }
-        if on_disk && journal == 0 && !self.write_files() {
+        if writes_file && !self.write_files() {
             let now = kernel.now(cpu);
             kernel.writeback.writes_end(now);
         }
@@ -237,9 +285,36 @@ impl BioEndIo {
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         let Some(number) = ctx.memory.requests.done.pop_front() else { return Poll::Done(()) };
         ctx.spend(ctx.memory.costs.write_end);
-        let mut requests = std::mem::take(&mut ctx.memory.requests);
-        requests.end(ctx.kernel, (ctx.cpu, ctx.task), number);
-        ctx.memory.requests = requests;
+        ctx.memory.requests.end(ctx.kernel, (ctx.cpu, ctx.task), number);
         if ctx.memory.requests.has_done() { Poll::On } else { Poll::Done(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Flag;
+    use crate::mm::vmscan_zone::tests::{block, on};
+
+    #[test]
+    fn a_page_that_was_removed_ends_with_the_request_that_it_is_part_of_by_then() {
+        let (ended, _) = on("6.1", |ctx| {
+            let page = block(ctx, false, 1)[0];
+            let to = Destination { place: 0, on_disk: false, held_up: None };
+            let mut requests = Requests::default();
+            let begin = |ctx: &mut TaskCtx<'_>, requests: &mut Requests| {
+                ctx.kernel.begin_writeback(page);
+                requests.begin(ctx.kernel, (0, ctx.task), (to, Pages::from_slice(&[page])), false)
+            };
+            let removed = begin(ctx, &mut requests);
+            requests.forget(page);
+            ctx.kernel.end_writeback(0, page);
+            let again = begin(ctx, &mut requests);
+            [removed, again].map(|number| {
+                requests.end(ctx.kernel, (0, ctx.task), number);
+                (ctx.kernel.alloc.frames.has(page, Flag::Writeback), requests.at_disk())
+            })
+        });
+        assert_eq!(ended, [(true, 1), (false, 0)]);
     }
 }
