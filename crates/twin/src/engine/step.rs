@@ -1,4 +1,5 @@
-//! One step of a CPU: its thread runs until the next CPU is behind it, until something is due, or until the epoch ends.
+//! One step of a CPU: its thread runs until the next CPU is behind it, until something is due, or until the epoch ends. While
+//! memory is reclaimed, and where accesses are drawn in bulk, it has a turn of some time, in which others may wake.
 //!
 //! Which CPU is next is in [`super::main_loop`]; what a thread does is its [`Activity`].
 
