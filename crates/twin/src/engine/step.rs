@@ -1,5 +1,6 @@
 //! One step of a CPU: its thread runs until the next CPU is behind it, until something is due, or until the epoch ends. While
-//! memory is reclaimed, and where accesses are drawn in bulk, it has a turn of some time, in which others may wake.
+//! memory is reclaimed, and where accesses are drawn in bulk on CPUs of their own, it has a turn of some time, in which others
+//! may wake.
 //!
 //! Which CPU is next is in [`super::main_loop`]; what a thread does is its [`Activity`].
 
@@ -8,6 +9,7 @@ use super::process::Activity;
 use super::slowpath::SHORTEST_TURN;
 use crate::mm::slowpath::AllocSlowpath;
 use crate::time::{PS_PER_NS, Ps};
+use crate::workload::accessor::Accessor;
 
 impl Engine<'_> {
     /// Runs the thread of a CPU for some time.
@@ -51,10 +53,10 @@ impl Engine<'_> {
         // One CPU at a time, so that they reach the allocator, or marked pages, in order.
         let next = self.ready.first().map_or(Ps::MAX, |(at, other)| at + Ps::from(cpu < other));
         let in_order = until.min(next).max(clock + 1);
-        let together = match (self.reclaims(), self.is_sampled(thread)) {
-            (true, _) => self.turn_ends(clock, due, in_order),
-            (false, true) => until.max(self.turn_ends(clock, due, in_order)),
-            (false, false) => until,
+        let together = match self.reclaims() {
+            true => self.turn_ends(clock, due, in_order),
+            false if self.may_pass_wakeups(thread) => until.max(self.turn_ends(clock, due, in_order)),
+            false => until,
         };
         self.psi_runs(thread);
         let reclaim = self.reclaim(thread, together);
@@ -92,10 +94,12 @@ impl Engine<'_> {
         self.queues.ran(cpu, thread, ran);
     }
 
-    /// True if a thread's accesses are drawn in bulk. Where a million of them are one draw, to end it at every wakeup on any
-    /// CPU would take most of a run's time.
-    fn is_sampled(&self, thread: usize) -> bool {
-        matches!(&self.threads[thread].activity, Activity::Accessing(of) if !of.explicit && of.replay.is_none())
+    /// True if a thread's accesses are drawn in bulk and take the same time whoever wakes meanwhile: where CPUs share the time of
+    /// one, they do not. To end a draw of a million at every wakeup on any CPU would take most of a run's time.
+    fn may_pass_wakeups(&self, thread: usize) -> bool {
+        let drawn = |of: &Accessor| !of.explicit && of.replay.is_none();
+        !self.scenario.machine.cpu.single_threaded_tcg
+            && matches!(&self.threads[thread].activity, Activity::Accessing(of) if drawn(of))
     }
 
     /// End of a CPU's turn while memory is reclaimed, or accesses are drawn in bulk. Every written page and every wakeup is a
