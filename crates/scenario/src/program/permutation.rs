@@ -27,27 +27,26 @@ impl Permutation {
     /// The page of a rank below n; other ranks are returned.
     #[inline]
     pub fn page(&self, rank: u64) -> u64 {
-        if rank >= self.n {
-            return rank;
-        }
-        let mut page = self.round_trip(rank);
-        while page >= self.n {
-            page = self.round_trip(page);
-        }
-        page
+        self.walk(rank, |word| self.round_trip(word))
     }
 
     /// The rank of a page below n; other pages are returned.
     #[inline]
     pub fn rank(&self, page: u64) -> u64 {
-        if page >= self.n {
-            return page;
+        self.walk(page, |word| self.round_trip_back(word))
+    }
+
+    /// Goes on until it falls below n.
+    #[inline]
+    fn walk(&self, from: u64, step: impl Fn(u64) -> u64) -> u64 {
+        if from >= self.n {
+            return from;
         }
-        let mut rank = self.round_trip_back(page);
-        while rank >= self.n {
-            rank = self.round_trip_back(rank);
+        let mut to = step(from);
+        while to >= self.n {
+            to = step(to);
         }
-        rank
+        to
     }
 
     #[inline]
