@@ -131,14 +131,13 @@ pub fn shift(first: &[f64], second: &[f64]) -> Option<Shift> {
         return None;
     }
     let mut differences: Vec<f64> = second.iter().flat_map(|s| first.iter().map(move |f| s - f)).collect();
-    differences.sort_by(f64::total_cmp);
+    let last = differences.len() - 1;
+    // Of n * m differences four are needed, which is no reason to sort them.
+    let mut of_rank = |rank: usize| *differences.select_nth_unstable_by(rank, f64::total_cmp).1;
     let (cut, confidence) = shift_cut(first.len(), second.len());
-    let interval = Interval {
-        low: *differences.get(cut)?,
-        high: *differences.get(differences.len().checked_sub(1 + cut)?)?,
-        confidence,
-    };
-    Some(Shift { estimate: median(&differences)?, interval })
+    let interval = Interval { low: of_rank(cut), high: of_rank(last - cut), confidence };
+    let estimate = median(&[of_rank(last / 2), of_rank(last.div_ceil(2))])?;
+    Some(Shift { estimate, interval })
 }
 
 /// How many of the smallest and largest differences lie outside the interval of the shift, and what it covers.
