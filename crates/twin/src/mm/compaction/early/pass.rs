@@ -58,12 +58,7 @@ impl Pass {
             ctx.drain();
         }
         if !self.late.is_empty() {
-            if let Some((until, why)) = ctx.wait_for_writes(self.zone, &mut self.late) {
-                return Poll::Sleep(until, why);
-            }
-            let late = std::mem::take(&mut self.late);
-            self.migrate(ctx, late);
-            return Poll::On;
+            return self.migrate_late(ctx);
         }
         let status = self.finished(ctx);
         if status != Status::Continue {
@@ -79,7 +74,21 @@ impl Pass {
             let (late, pages) = pages.into_iter().partition(late);
             self.late = late;
             self.migrate(ctx, pages);
+            if !self.late.is_empty() {
+                // From now on the wait knows when one of them is freed.
+                return self.migrate_late(ctx);
+            }
         }
+        Poll::On
+    }
+
+    /// Waits for pages under writeback, and moves them when they have been written.
+    fn migrate_late(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<Status> {
+        if let Some((until, why)) = ctx.wait_for_writes(self.zone, &mut self.late) {
+            return Poll::Sleep(until, why);
+        }
+        let late = std::mem::take(&mut self.late);
+        self.migrate(ctx, late);
         Poll::On
     }
 
