@@ -4,7 +4,7 @@
 //! low mark, and ends when the zone has a block above it. A task compacts for itself when it finds no block
 //! ([`direct`]), and from 3.4 on kswapd before it sleeps ([`node`]). After failures compaction is deferred
 //! ([`crate::mm::compaction::defer`]), before 3.4 for all orders. Not modelled: waiting for too many isolated pages.
-//! Checked by tests here and by `tests/historic_reclaim.rs`.
+//! Checked by a test of [`pass`] and by `tests/historic_reclaim.rs`.
 
 mod direct;
 mod node;

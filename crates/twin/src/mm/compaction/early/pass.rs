@@ -2,7 +2,7 @@
 //!
 //! Pages of processes are taken in batches, free pages by pageblocks, the first of which is scanned again next time.
 //! Asynchronous compaction scans only movable pageblocks. In 2010 all compaction waits for pages under writeback.
-//! Checked by tests of [`super`].
+//! Checked by a test here and by `tests/historic_reclaim.rs`.
 
 use crate::frame::{Flag, Migratetype, Pfn, State};
 use crate::mm::compaction::Status;
@@ -230,5 +230,40 @@ impl Pass {
         let (nr_scanned, nr_taken) = (scanned, taken);
         ctx.write(&MmCompactionIsolateFreepages { start_pfn: None, end_pfn: None, nr_scanned, nr_taken });
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hw::{Device, IoClass};
+    use crate::mm::vmscan_zone::tests::{block, on};
+    use crate::page_alloc::{Caller, Policy};
+
+    #[test]
+    fn a_page_that_is_freed_while_its_write_is_awaited_is_not_moved() {
+        let (left, _) = on("2.6.36", |ctx| {
+            ctx.memory.disk = Device::new(1_000_000, 0, false);
+            let pages = block(ctx, true, 4);
+            let mut caller = Caller::new(0, ctx.task, Policy::Default);
+            assert!(ctx.memory.dirty(ctx.kernel, &mut caller, 0, 3));
+            ctx.memory.write_out(ctx.kernel, (0, ctx.task), pages[3], IoClass::Async);
+            let zone = ctx.kernel.alloc.frames.zone(pages[0]);
+            let of = &ctx.kernel.alloc.zones[zone];
+            let (block, end) = (1 << ctx.kernel.alloc.pageblock_order(), of.start_pfn + of.spanned);
+            // No block of the order is left, and the scanner of free pages has not begun.
+            let order = MAX_ORDER + 1;
+            let (begun, migrate_pfn, free_pfn) = (true, u64::from(pages[0]), end / block * block);
+            let new = Pass::new(zone, order, Migratetype::Movable, true);
+            let mut pass = Pass { begun, block, migrate_pfn, free_pfn, end, ..new };
+            assert!(matches!(pass.step(ctx), Poll::Sleep(..)), "{pass:?}");
+            assert_eq!((pass.late.clone(), pass.others), (vec![pages[3]], 15));
+            let all = 0..ctx.memory.regions[0].len();
+            ctx.memory.regions[0].unmap_shared(ctx.kernel, &caller, 0, all);
+            ctx.memory.discard(ctx.kernel, &caller, 0, 3..4).unwrap();
+            assert_eq!(pass.step(ctx), Poll::On);
+            (pass.late.len(), pass.others, ctx.kernel.reclaim.isolated.len())
+        });
+        assert_eq!(left, (0, 15, 0));
     }
 }
