@@ -183,7 +183,7 @@ impl AccessState {
             kernel.stat.events.reclaim.swap_ra += 1;
         }
         self.swap.slots.at(slot).set_cached(pfn);
-        self.swap.cache.insert(pfn, slot);
+        self.swap.by_frame.insert(pfn, slot);
         count_cached(kernel, kernel.node_of_frame(pfn), 1);
         kernel.spend(caller.cpu, self.costs.swap_read);
         let device = self.device(false);

@@ -1,5 +1,5 @@
 //! Swap space and the swap cache: `folio_alloc_swap`, `folio_free_swap`, `vm_swap_full` (6.1 to 6.12). Faults on pages that
-//! are in swap are in `fault`, slots of pages in `cache`, windows of read-ahead in `readahead`, free slots in `slots`.
+//! are in swap are in `fault`, windows of read-ahead in `readahead`, free slots in `slots`.
 //!
 //! A page that is reclaimed is assigned a swap slot, is written, and stays in the swap cache until it is freed. A
 //! page read from a disk keeps its slot, and is not written again if it does not change, unless more than half of swap
@@ -7,7 +7,6 @@
 //! per-CPU slot caches, and that a page which is changed while it is being written is written again. Validation:
 //! docs/model/swap.md.
 
-mod cache;
 mod fault;
 pub(crate) mod readahead;
 mod slots;
@@ -18,7 +17,7 @@ use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
 use crate::vmstat::NodeItem;
-use cache::Cache;
+use rustc_hash::FxHashMap;
 use slots::Slots;
 
 /// Where swap is on a disk: behind all files.
@@ -30,8 +29,8 @@ pub(crate) struct Swap {
     /// `None`: it is on the disk that holds files.
     device: Option<Device>,
     slots: Slots,
-    /// Pages of memory that have a slot.
-    cache: Cache,
+    /// Pages of memory that have a slot, by frame.
+    by_frame: FxHashMap<Pfn, u32>,
     /// Success of reading blocks of slots.
     blocks: readahead::Window,
 }
@@ -40,7 +39,7 @@ impl Swap {
     /// Space for this many pages.
     pub(crate) fn new(device: Option<Device>, size: u64) -> Swap {
         let (slots, blocks) = (Slots::new(size.min(1 << 30) as u32), readahead::Window::default());
-        Swap { device, slots, cache: Cache::default(), blocks }
+        Swap { device, slots, by_frame: FxHashMap::default(), blocks }
     }
 
     /// Pages that fit in.
@@ -50,20 +49,20 @@ impl Swap {
 
     /// First slot of a page in memory; `None` if it has none.
     pub(crate) fn slot_of(&self, page: Pfn) -> Option<u32> {
-        self.cache.get(page)
+        self.by_frame.get(&page).copied()
     }
 
     /// A page that may have a slot has moved.
     pub(crate) fn relocate(&mut self, old: Pfn, new: Pfn) {
-        if let Some(slot) = self.cache.remove(old) {
-            self.cache.insert(new, slot);
+        if let Some(slot) = self.by_frame.remove(&old) {
+            self.by_frame.insert(new, slot);
             self.slots.at(slot).set_cached(new);
         }
     }
 
     /// A page has left memory; its slots stay, with a shadow.
     pub(super) fn leave_cache(&mut self, page: Pfn, shadow: u32) {
-        let Some(first) = self.cache.remove(page) else { return };
+        let Some(first) = self.by_frame.remove(&page) else { return };
         let own = self.slots.from(first).take_while(|slot| slot.cached() == Some(page));
         own.for_each(|slot| slot.set_shadow(shadow));
     }
@@ -102,7 +101,7 @@ impl AccessState {
             slot.set_cached(page);
             (slot.cgroup, slot.content) = (cgroup as u8, content);
         }
-        self.swap.cache.insert(page, first);
+        self.swap.by_frame.insert(page, first);
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free.saturating_sub(pages.into()));
         kernel.alloc.frames.set_flag(page, Flag::Dirty, true);
         let (node, pages) = (kernel.node_of_frame(page), i64::from(pages));
@@ -175,7 +174,7 @@ mod tests {
         let mut swap = Swap::new(Some(Device::new(0, 0, true)), 4);
         let slot = swap.slots.take(1).unwrap();
         swap.slots.at(slot).set_cached(7);
-        swap.cache.insert(7, slot);
+        swap.by_frame.insert(7, slot);
         swap.relocate(7, 9);
         swap.relocate(8, 10);
         assert_eq!([7, 8, 9, 10].map(|page| swap.slot_of(page)), [None, None, Some(slot), None]);
