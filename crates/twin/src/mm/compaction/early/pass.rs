@@ -75,7 +75,7 @@ impl Pass {
             self.late = late;
             self.migrate(ctx, pages);
             if !self.late.is_empty() {
-                // From now on the wait knows when one of them is freed.
+                // Others run between two steps, and only a wait that has begun learns which of its pages they free.
                 return self.migrate_late(ctx);
             }
         }
