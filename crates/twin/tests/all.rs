@@ -8,6 +8,7 @@ mod historic_blocks;
 mod historic_reclaim;
 mod huge_pages;
 mod keys;
+mod large_folios;
 mod layers;
 mod madvise;
 mod node_reclaim;

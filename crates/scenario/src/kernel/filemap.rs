@@ -18,6 +18,9 @@ pub struct Filemap {
     pub mmap_sequential: bool,
     /// Windows of read-ahead (`page_cache_sync_ra`, `page_cache_async_ra`).
     pub readahead: ReadaheadWindows,
+    /// Files are read ahead in large folios, which are on LRU lists, referenced, reclaimed and moved as one
+    /// (`mapping_set_large_folios`; ext4 since 6.16, modelled with `readahead = "aligned"`, 7.3).
+    pub large_folios: bool,
     /// What counts against the misses after which a mapped read reads nothing around its page (`mmap_miss`).
     pub mmap_hits: MmapHits,
     /// Pages are allocated as cold ones, and read-ahead retries like other requests (`page_cache_alloc_cold`; modelled
@@ -56,7 +59,7 @@ variant! {
         OnDemand = "on-demand",
         /// Only a marked page continues a window: 6.12 and newer.
         Marked = "marked",
-        /// So, and windows end at multiples of the order that folios could have: 7.3. Which release began is not known.
+        /// So, and windows end at multiples of the order that large folios have: 7.3. Which release began is not known.
         Aligned = "aligned",
     }
 }

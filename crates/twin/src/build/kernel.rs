@@ -176,6 +176,7 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         },
         mmap_sequential: files.mmap_sequential,
         readahead: files.readahead,
+        large_folios: files.large_folios,
         mmap_hits: files.mmap_hits,
         cold_pages: files.cold_pages,
         swap_by_page: said.swap_rw_page,

@@ -8,7 +8,7 @@
 use super::kernel::by_zone;
 use mmtwin_scenario::kernel::{
     Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, FallbackSteal, HighOrder, KswapdWakeup, LruScope,
-    NewAnon, NumaBalancing, Pageblocks, Reclaim, ReclaimCounters, References, ScanBalance, ShrinkSlab, SyncPass,
+    NewAnon, NumaBalancing, Pageblocks, ReadaheadWindows, Reclaim, ReclaimCounters, References, ScanBalance, ShrinkSlab, SyncPass,
     Sysctl, Thp, Workingset, WritebackPages,
 };
 use mmtwin_scenario::machine::{Costs, Line};
@@ -26,6 +26,9 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Faults> {
     let claims = kernel.page_alloc.fallback_steal == FallbackSteal::ClaimThenSteal;
     let keeps = "with fallback_steal = \"claim-then-steal\" a block keeps its type unless its pageblock is claimed";
     keys.only("kernel.page_alloc.fallback_keeps_type", !claims || kernel.page_alloc.fallback_keeps_type, keeps);
+    let aligned = kernel.filemap.readahead == ReadaheadWindows::Aligned && by_zone(kernel).is_none();
+    let large = "large folios are modelled where kernel.filemap.readahead is \"aligned\" and nodes are reclaimed";
+    keys.only("kernel.filemap.large_folios", aligned || !kernel.filemap.large_folios, large);
     let ends = "requests end in a thread only behind dm-delay, that is with machine.disk.ticks";
     keys.only("kernel.writeback.dm_delay", scenario.machine.disk.ticks, ends);
     sysctls(&mut keys, &kernel.sysctl);

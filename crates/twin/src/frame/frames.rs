@@ -66,6 +66,8 @@ pub enum Flag {
     Swapbacked = 1 << 25,
 }
 
+/// The largest order that a record has room for.
+const MOST_ORDER: u32 = 0xf;
 const ORDER_SHIFT: u32 = 2;
 const TYPE_SHIFT: u32 = 6;
 const ZONE_SHIFT: u32 = 8;
@@ -119,7 +121,7 @@ impl Frames {
     /// log2 of the pages of the block that a page heads.
     #[inline]
     pub fn order(&self, page: Pfn) -> u32 {
-        self.records[page as usize][0] >> ORDER_SHIFT & 0xf
+        self.records[page as usize][0] >> ORDER_SHIFT & MOST_ORDER
     }
 
     /// Free or per-CPU: the list it is on. Allocated: the type of the allocation.
@@ -198,11 +200,23 @@ impl Frames {
         self.records[page as usize][0] = word;
     }
 
+    /// The first page of the allocated block that a page belongs to; the page itself if there is none. Blocks are aligned
+    /// to their size.
+    #[inline]
+    pub(crate) fn head(&self, page: Pfn) -> Pfn {
+        if self.state(page) != State::None {
+            return page;
+        }
+        let heads = (1..=MOST_ORDER).map(|order| (order, page >> order << order));
+        let mut of = heads.filter(|&(order, head)| self.state(head) == State::Allocated && self.order(head) >= order);
+        of.next().map_or(page, |(_, head)| head)
+    }
+
     /// Makes single pages of an allocated block: each has the flags, the cgroup and the owner of the first, and the next
     /// content.
     pub(crate) fn split(&mut self, head: Pfn) {
         let [word, link, content, owner] = self.records[head as usize];
-        let single = word & !(0xf << ORDER_SHIFT);
+        let single = word & !(MOST_ORDER << ORDER_SHIFT);
         let pages = 1 << self.order(head);
         let block = &mut self.records[head as usize..][..pages];
         for (record, content) in block.iter_mut().zip(content..) {

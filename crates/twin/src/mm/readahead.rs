@@ -2,11 +2,12 @@
 //! `page_cache_async_ra` (6.12 and newer), `do_sync_mmap_readahead`, `do_async_mmap_readahead`.
 //!
 //! A window of pages is read ahead of a reader; when the reader reaches the marked page, the next window is read. A
-//! reader that jumps is treated as a stream if pages before its position are in memory. Not
-//! modelled: large folios, requests of more than a page, advice. Checked by tests here and against guests, whose reads
+//! reader that jumps is treated as a stream if pages before its position are in memory. Folios of a window are larger
+//! from window to window (`page_cache_ra_order`). Not modelled: requests of more than a page, advice. Checked by tests here and against guests, whose reads
 //! it has to equal (docs/fidelity.md).
 
 use mmtwin_scenario::kernel::ReadaheadWindows;
+use std::ops::Range;
 
 /// Misses of mapped reads after which nothing is read around them (`MMAP_LOTSAMISS`).
 const LOTS_OF_MISSES: u32 = 100;
@@ -17,7 +18,7 @@ pub(crate) struct Readahead {
     start: u64,
     size: u64,
     async_size: u64,
-    /// Of the folios of the last window, if the file had large ones.
+    /// Of the folios of the last window, if the file has large ones.
     order: u32,
     /// Page that was read last.
     prev: Option<u64>,
@@ -39,6 +40,21 @@ pub(crate) struct Window {
     pub start: u64,
     pub end: u64,
     pub mark: Option<u64>,
+    /// Largest order of the folios that it is read in.
+    pub order: u32,
+}
+
+impl Window {
+    /// The order of the folio at its start: aligned to its size, and no longer than the window (`page_cache_ra_order`).
+    pub(crate) fn folio(&self) -> u32 {
+        let fits = (self.end - self.start).max(1).ilog2();
+        self.order.min(self.start.trailing_zeros()).min(fits)
+    }
+
+    /// The rest is read in single pages, because a folio of it could not be had or a page of it is there already.
+    pub(crate) fn without_folios(&mut self) {
+        self.order = 0;
+    }
 }
 
 /// The first window of a stream.
@@ -64,9 +80,9 @@ impl Readahead {
         self.prev = Some(page);
     }
 
-    /// True if a page is the one that was read last.
-    pub(crate) fn is_same(&self, page: u64) -> bool {
-        self.prev == Some(page)
+    /// True if the page that was read last is among some.
+    pub(crate) fn is_among(&self, pages: &Range<u64>) -> bool {
+        self.prev.is_some_and(|prev| pages.contains(&prev))
     }
 
     /// True if a page follows the one that was read last, or is the first of a file of which none was read.
@@ -74,19 +90,19 @@ impl Readahead {
         self.prev.map_or(page == 0, |prev| page == prev + 1)
     }
 
-    /// A reader that asks for some pages reaches one that is not in memory (`marked` false), or the marked one.
-    /// `cached` is true for pages in memory.
+    /// A reader that asks for some pages reaches one that is not in memory (`marked` is `None`), or one of the marked
+    /// folio, which has this order. `cached` is true for pages in memory.
     pub(crate) fn on_demand(
         &mut self,
         rules: ReadaheadWindows,
-        (page, asked, marked): (u64, u64, bool),
+        (page, asked, marked): (u64, u64, Option<u32>),
         limits: Limits,
         cached: impl Fn(u64) -> bool,
     ) -> Option<Window> {
         if rules == ReadaheadWindows::OnDemand {
-            self.ondemand_readahead((page, asked, marked), limits, cached)
-        } else if marked {
-            self.page_cache_async_ra(rules, (page, asked), limits, cached)?;
+            self.ondemand_readahead((page, asked, marked.is_some()), limits, cached)
+        } else if let Some(order) = marked {
+            self.page_cache_async_ra(rules, (page, asked, order), limits, cached)?;
             self.window(rules, limits)
         } else {
             self.order = 0;
@@ -131,11 +147,11 @@ impl Readahead {
     fn page_cache_async_ra(
         &mut self,
         rules: ReadaheadWindows,
-        (page, asked): (u64, u64),
+        (page, asked, order): (u64, u64, u32),
         limits: Limits,
         cached: impl Fn(u64) -> bool,
     ) -> Option<()> {
-        if page == self.expected() {
+        if page == self.expected() >> order << order {
             self.start += self.size;
             self.size = self.size.max(next_size(self.size, limits.max));
         } else {
@@ -194,6 +210,7 @@ impl Readahead {
     /// The part of the window inside the file. Since 7.3 one that reaches its end has no mark.
     fn window(&self, rules: ReadaheadWindows, limits: Limits) -> Option<Window> {
         let mut window = window(self.start, self.size, self.async_size, limits.len)?;
+        window.order = self.order;
         window.mark = window.mark.filter(|_| rules != ReadaheadWindows::Aligned || window.end < limits.len);
         Some(window)
     }
@@ -220,7 +237,7 @@ impl Readahead {
 fn window(start: u64, size: u64, async_size: u64, len: u64) -> Option<Window> {
     let end = (start + size).min(len);
     let mark = (async_size > 0).then(|| start + size - async_size).filter(|&mark| mark < end);
-    (start < end).then_some(Window { start, end, mark })
+    (start < end).then_some(Window { start, end, mark, order: 0 })
 }
 
 #[cfg(test)]
@@ -235,6 +252,7 @@ mod tests {
             let marked = mark == Some(page);
             if page >= cached || marked {
                 let at = cached;
+                let marked = marked.then_some(0);
                 let window = ra.on_demand(rules, (page, 1, marked), Limits { max, len }, |page| page < at);
                 if let Some(window) = window {
                     windows.push((window.start, window.end, window.mark));
@@ -278,9 +296,9 @@ mod tests {
         let next = |rules| {
             let mut ra = Readahead::default();
             let limits = Limits { max: 32, len: 1000 };
-            ra.on_demand(rules, (0, 1, false), limits, |_| false);
+            ra.on_demand(rules, (0, 1, None), limits, |_| false);
             ra.note(3);
-            ra.on_demand(rules, (4, 1, false), limits, |_| false).map(|window| (window.start, window.end))
+            ra.on_demand(rules, (4, 1, None), limits, |_| false).map(|window| (window.start, window.end))
         };
         assert_eq!(next(ReadaheadWindows::OnDemand), Some((4, 28)));
         assert_eq!(next(ReadaheadWindows::Marked), Some((4, 8)));
@@ -292,7 +310,7 @@ mod tests {
         let read = |ra: &mut Readahead, page| {
             let limits = Limits { max: 32, len: 1000 };
             let cached = |page| (300..306).contains(&page) || page < 4;
-            let window = ra.on_demand(ReadaheadWindows::OnDemand, (page, 1, false), limits, cached);
+            let window = ra.on_demand(ReadaheadWindows::OnDemand, (page, 1, None), limits, cached);
             ra.note(page);
             window.map(|window| (window.start, window.end, window.mark))
         };

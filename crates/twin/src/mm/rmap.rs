@@ -55,10 +55,13 @@ impl AccessState {
         self.regions.last().map_or(0, |region| region.base() + region.len() as u32)
     }
 
-    /// True if a page is in a page table.
-    pub(crate) fn is_mapped(&self, content: u32) -> bool {
+    /// True if a page, or one of a block of pages, is in a page table.
+    pub(crate) fn is_mapped(&self, content: u32, order: u32) -> bool {
         let at = self.of_content(content);
-        self.regions[at.region].is_mapped_by_any(at.page)
+        let of = &self.regions[at.region];
+        // A huge page is mapped as a whole.
+        let pages = if of.file { 1 << order } else { 1 };
+        (at.page..at.page + pages).any(|page| of.is_mapped_by_any(page))
     }
 
     /// CPUs that may have a page in their TLBs.
@@ -68,13 +71,16 @@ impl AccessState {
 
     /// Number of a page's mappings that were accessed since the last check of reclaim.
     pub(crate) fn test_and_clear_young(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> usize {
-        let at = self.of_content(content);
-        if !self.regions[at.region].is_mapped_by_any(at.page) {
+        let order = kernel.alloc.frames.order(page);
+        if !self.is_mapped(content, order) {
             return 0;
         }
-        kernel.spend(cpu, self.costs.rmap_page * self.regions[at.region].mapcount(at.page) as u64);
-        let end = at.page + (1 << kernel.alloc.frames.order(page));
-        self.touched(at.region, at.page..end)
+        let at = self.of_content(content);
+        let (of, pages) = (&self.regions[at.region], at.page..at.page + (1 << order));
+        // Entries of a folio that lie one after another are checked together (`folio_pte_batch`).
+        let mappings = if of.file { of.mappings_of(&pages) } else { of.mapcount(at.page) };
+        kernel.spend(cpu, self.costs.rmap_page * mappings as u64);
+        self.touched(at.region, pages)
     }
 
     /// Takes a page out of all page tables; where, if others than this CPU may have it in their TLBs.
@@ -83,17 +89,16 @@ impl AccessState {
         let node = kernel.node_of_frame(page);
         let region = &mut self.regions[at.region];
         let elsewhere = if region.cpus.elsewhere(cpu) { region.cpus } else { Cpus::None };
+        let pages = 1u64 << kernel.alloc.frames.order(page);
         if region.file {
-            let mappings = region.mapcount(at.page) as u64;
-            let mapped = region.unmap_everywhere(at.page, node);
-            if mapped {
-                kernel.spend(cpu, self.costs.unmap_page * mappings);
-                kernel.stat.pages.add(node, NodeItem::Mapped, -1);
-            }
-            return if mapped { elsewhere } else { Cpus::None };
+            let all = at.page..at.page + pages;
+            let mappings = region.mappings_of(&all) as u64;
+            let mapped = all.filter(|&page| region.unmap_everywhere(page, node)).count();
+            kernel.spend(cpu, self.costs.unmap_page * mappings);
+            kernel.stat.pages.add(node, NodeItem::Mapped, -(mapped as i64));
+            return if mapped > 0 { elsewhere } else { Cpus::None };
         }
         // In the swap cache it is found by its swap slot.
-        let pages = 1u64 << kernel.alloc.frames.order(page);
         if region.entry(at.page) != Entry::Present(page) {
             return Cpus::None;
         }
@@ -119,13 +124,15 @@ impl AccessState {
         let pages = 1i64 << kernel.alloc.frames.order(page);
         kernel.stat.pages.add(node, NodeItem::FilePages, -pages);
         if self.regions[at.region].file {
-            self.regions[at.region].take(at.page, shadow, node);
-            self.missing(at.region, at.page, node);
-            if self.forget_page(kernel, by, at.region, at.page) {
-                kernel.spend(by.0, self.costs.free_buffers);
-            }
-            if !self.index.keeps_shadows {
-                self.leave_index(kernel, by, at.region, at.page);
+            for page in at.page..at.page + pages as u64 {
+                self.regions[at.region].take(page, shadow, node);
+                self.missing(at.region, page, node);
+                if self.forget_page(kernel, by, at.region, page) {
+                    kernel.spend(by.0, self.costs.free_buffers);
+                }
+                if !self.index.keeps_shadows {
+                    self.leave_index(kernel, by, at.region, page);
+                }
             }
         } else {
             kernel.stat.pages.add(node, NodeItem::SwapCached, -pages);

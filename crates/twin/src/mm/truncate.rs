@@ -29,7 +29,17 @@ impl AccessState {
         while page < pages.end {
             let mut length = 1;
             match self.regions[region].entry(page) {
-                Entry::Present(pfn) if file => self.drop_cached(kernel, caller, (region, page), pfn)?,
+                Entry::Present(pfn) if file => {
+                    let (first, head) = self.regions[region].block(kernel, page, pfn);
+                    let whole = first..first + (1 << kernel.alloc.frames.order(head));
+                    if pages.start <= whole.start && whole.end <= pages.end {
+                        length = whole.end - page;
+                        self.drop_cached(kernel, caller, (region, first), head)?;
+                    } else {
+                        self.split_cached(kernel, caller, head);
+                        self.drop_cached(kernel, caller, (region, page), pfn)?;
+                    }
+                }
                 Entry::Present(pfn) => {
                     let (first, pfn) = self.regions[region].block(kernel, page, pfn);
                     let whole = first..first + (1 << kernel.alloc.frames.order(pfn));
@@ -102,14 +112,44 @@ impl AccessState {
         }
         for page in pages.clone() {
             if let Entry::Present(pfn) = self.regions[region].entry_of(mapper, page) {
-                self.missing(region, page, kernel.node_of_frame(pfn));
+                self.missing(region, page, kernel.node_of_frame(kernel.alloc.frames.head(pfn)));
             }
         }
         self.regions[region].unmap_shared(kernel, caller, mapper, pages);
         Ok(())
     }
 
-    /// Removes a page of a file from the page cache, without a shadow.
+    /// Makes single pages of a large folio of which a part is removed (`truncate_inode_partial_folio`); those that are dirty
+    /// stay so.
+    fn split_cached(&mut self, kernel: &mut Kernel, caller: &Caller, head: Pfn) {
+        let order = kernel.alloc.frames.order(head);
+        if order == 0 {
+            return;
+        }
+        let dirty = kernel.alloc.frames.set_flag(head, Flag::Dirty, false);
+        if dirty {
+            kernel.count_dirty(head, -1);
+        }
+        let being_read = self.reading.remove(&head);
+        if kernel.alloc.frames.has(head, Flag::Writeback) {
+            // Its write ends without it, as that of a page that is removed.
+            self.requests.forget(head);
+            kernel.end_writeback(caller.cpu, head);
+        }
+        kernel.reclaim.forget(&mut kernel.alloc.frames, &mut kernel.stat, caller.cpu, head);
+        kernel.alloc.frames.split(head);
+        for pfn in head..head + (1 << order) {
+            let at = self.of_content(kernel.alloc.frames.content(pfn));
+            if dirty && self.regions[at.region].is_dirty(at.page) {
+                kernel.alloc.frames.set_flag(pfn, Flag::Dirty, true);
+                kernel.count_dirty(pfn, 1);
+            }
+            self.reading.extend(being_read.map(|until| (pfn, until)));
+            kernel.add_to_lru(caller.cpu, pfn);
+        }
+    }
+
+    /// Removes a page or a large folio of a file from the page cache, without a shadow.
     pub(super) fn drop_cached(
         &mut self,
         kernel: &mut Kernel,
@@ -117,22 +157,24 @@ impl AccessState {
         (region, page): (usize, u64),
         pfn: Pfn,
     ) -> Result<(), KernelError> {
-        let node = kernel.node_of_frame(pfn);
+        let (node, order) = (kernel.node_of_frame(pfn), kernel.alloc.frames.order(pfn));
         if kernel.alloc.frames.set_flag(pfn, Flag::Dirty, false) {
             kernel.count_dirty(pfn, -1);
+        }
+        for page in page..page + (1 << order) {
             if self.regions[region].set_clean(page) {
                 kernel.writeback.pages_cleaned(1);
             }
+            if self.regions[region].unmap_everywhere(page, node) {
+                kernel.stat.pages.add(node, NodeItem::Mapped, -1);
+            }
+            self.regions[region].clear(page, Some(node));
+            self.missing(region, page, node);
+            let by = (caller.cpu, caller.task);
+            self.forget_page(kernel, by, region, page);
+            self.leave_index(kernel, by, region, page);
         }
-        if self.regions[region].unmap_everywhere(page, node) {
-            kernel.stat.pages.add(node, NodeItem::Mapped, -1);
-        }
-        kernel.stat.pages.add(node, NodeItem::FilePages, -1);
-        self.regions[region].clear(page, Some(node));
-        self.missing(region, page, node);
-        let by = (caller.cpu, caller.task);
-        self.forget_page(kernel, by, region, page);
-        self.leave_index(kernel, by, region, page);
+        kernel.stat.pages.add(node, NodeItem::FilePages, -(1 << order));
         self.let_go(kernel, caller, pfn)
     }
 

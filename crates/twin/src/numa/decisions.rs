@@ -50,7 +50,7 @@ impl Numa {
         let (owner, group) = (&self.tasks[task], self.groups.of(&self.tasks[task]));
         let mapping = &ctx.memory.mappings[mapping];
         let new_pfn = match ctx.memory.regions[mapping.region].entry(unit.page.into()) {
-            Entry::Present(new) => new,
+            Entry::Present(new) => ctx.kernel.alloc.frames.head(new),
             _ => pfn,
         };
         let known = fault.last != UNSET;

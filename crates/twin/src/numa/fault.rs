@@ -25,6 +25,14 @@ impl Numa {
         ctx.kernel.stat.events.faults += 1;
         ctx.kernel.spend(cpu, self.costs.hint_fault);
         let Entry::Present(page) = ctx.memory.regions[region].entry(unit.page.into()) else { return false };
+        let (first, page) = ctx.memory.regions[region].block(ctx.kernel, unit.page.into(), page);
+        let pages = 1 << ctx.kernel.alloc.frames.order(page);
+        if !unit.huge && pages > 1 {
+            // All entries of a large folio are restored (`numa_rebuild_large_mapping`).
+            for page in first..first + pages {
+                ctx.memory.mappings[mapping].clear(Unit { page: page as u32, huge: false });
+            }
+        }
         let (here, src) = (ctx.kernel.machine.node_of(cpu), ctx.kernel.machine.node_of_page(page.into()).unwrap_or(0));
         let is_local = src == here;
         ctx.kernel.stat.events.numa.hint_faults += 1;
@@ -66,7 +74,7 @@ impl Numa {
         let fault = Fault {
             last,
             mem_node: if migrated { here } else { src },
-            pages: unit.pages(),
+            pages,
             migrated,
             failed: misplaced && !migrated,
             was_local: is_local,

@@ -48,19 +48,20 @@ impl Numa {
     ) -> bool {
         let of = &self.tasks[task];
         let (cpu, ids) = (of.cpu, TaskIds { pid: of.pid, tgid: of.tgid });
-        let pages = unit.pages();
+        let Entry::Present(old) = ctx.memory.regions[region].entry(unit.page.into()) else { return false };
+        // A large folio moves as a whole.
+        let (first, old) = ctx.memory.regions[region].block(ctx.kernel, unit.page.into(), old);
+        let order = ctx.kernel.alloc.frames.order(old);
+        let pages = 1 << order;
         if self.rules.config.rate_limit && !self.limit.admits(dst, pages, ctx.kernel.now(cpu)) {
             let comm = self.names[self.tasks[task].mm].as_bytes();
             let name = Str(Bytes { start: 0, len: comm.len() as u32 }.to_slot());
             let event = MmNumaMigrateRatelimit { comm: name, pid: ids.pid, dst_nid: dst as i32, nr_pages: pages };
             ctx.kernel.probe.write(ctx.kernel.now(cpu), cpu, ids, &event, comm);
-            if let Entry::Present(old) = ctx.memory.regions[region].entry(unit.page.into()) {
-                let figures = |_: &NumaCtx<'_>| (self.limit.taken(dst) as i64, LIMIT as i64);
-                self.write_refused(ctx, task, (old, pages), (src, dst), Rule::RateLimit, figures);
-            }
+            let figures = |_: &NumaCtx<'_>| (self.limit.taken(dst) as i64, LIMIT as i64);
+            self.write_refused(ctx, task, (old, pages), (src, dst), Rule::RateLimit, figures);
             return false;
         }
-        let Entry::Present(old) = ctx.memory.regions[region].entry(unit.page.into()) else { return false };
         if !ctx.has_room(dst, pages) {
             let figures = |ctx: &NumaCtx<'_>| ctx.room(dst, pages);
             self.write_refused(ctx, task, (old, pages), (src, dst), Rule::NodeFull, figures);
@@ -71,8 +72,9 @@ impl Numa {
             return false;
         }
         let mut caller = Caller::new(cpu, ids, Policy::Preferred(dst));
-        let got = ctx.kernel.allocate_unchecked(&mut caller, if unit.huge { &HUGE } else { &BASE });
-        self.count(ctx, cpu, ids, unit, got.is_ok());
+        let request = if unit.huge { HUGE } else { Request { order, ..BASE } };
+        let got = ctx.kernel.allocate_unchecked(&mut caller, &request);
+        self.count(ctx, cpu, ids, (pages, unit.huge), got.is_ok());
         let Ok(got) = got else {
             self.write_refused(ctx, task, (old, pages), (src, dst), Rule::NoPage, |ctx| ctx.room(dst, pages));
             return false;
@@ -82,11 +84,18 @@ impl Numa {
         ctx.memory.load.touch(dst, dst, pages as f64 * LINES, 1.0);
         let last = ctx.kernel.alloc.frames.owner(old);
         ctx.kernel.alloc.frames.set_owner(got.page, last);
-        ctx.memory.relocate(region, unit, got.page, src, dst);
+        let all = first..first + pages;
+        match unit.huge {
+            true => ctx.memory.relocate(region, unit, got.page, src, dst),
+            false => all.clone().zip(got.page..).for_each(|(page, new)| {
+                ctx.memory.relocate(region, Unit { page: page as u32, huge: false }, new, src, dst);
+            }),
+        }
         let of = &ctx.memory.regions[region];
-        if of.file && of.mapcount(unit.page.into()) > 0 {
-            ctx.kernel.stat.pages.add(src, NodeItem::Mapped, -1);
-            ctx.kernel.stat.pages.add(dst, NodeItem::Mapped, 1);
+        if of.file {
+            let mapped = all.filter(|&page| of.mapcount(page) > 0).count() as i64;
+            ctx.kernel.stat.pages.add(src, NodeItem::Mapped, -mapped);
+            ctx.kernel.stat.pages.add(dst, NodeItem::Mapped, mapped);
         }
         let items = of.items();
         items.iter().for_each(|&item| ctx.kernel.stat.pages.add(src, item, -(pages as i64)));
@@ -97,10 +106,10 @@ impl Numa {
     }
 
     /// Counts an attempt that reached migration.
-    fn count(&self, ctx: &mut NumaCtx<'_>, cpu: u32, ids: TaskIds, unit: Unit, done: bool) {
-        let (pages, modern) = (unit.pages(), !self.rules.config.huge_migration_apart);
+    fn count(&self, ctx: &mut NumaCtx<'_>, cpu: u32, ids: TaskIds, (pages, huge): (u64, bool), done: bool) {
+        let modern = !self.rules.config.huge_migration_apart;
         let (succeeded, failed) = if done { (pages, 0) } else { (0, pages) };
-        let (huge_done, huge_failed) = (u64::from(unit.huge && done), u64::from(unit.huge && !done));
+        let (huge_done, huge_failed) = (u64::from(huge && done), u64::from(huge && !done));
         let events = &mut ctx.kernel.stat.events.numa;
         events.pgmigrate_success += succeeded;
         events.pgmigrate_fail += failed;
@@ -109,7 +118,7 @@ impl Numa {
             events.thp_migration_success += huge_done;
             events.thp_migration_fail += huge_failed;
         }
-        if modern || !unit.huge {
+        if modern || !huge {
             let event = MmMigratePages {
                 nr_succeeded: succeeded,
                 nr_failed: failed,

@@ -47,6 +47,8 @@ kernel.filemap.index_blocks | reclaim-6.1 | wait
 kernel.filemap.mmap_sequential | reclaim-6.1 | true
 kernel.filemap.readahead | reclaim-6.1 | aligned
 kernel.filemap.mmap_hits | reclaim-6.1 | faults
+kernel.filemap.large_folios | reclaim-6.1; kernel.filemap.readahead=aligned | true
+kernel.filemap.large_folios | reclaim-6.1 | true | refused large_folios
 kernel.filemap.cold_pages | reclaim-6.1 | true
 kernel.writeback.only_expired | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.reader.region.file.size=4 MiB; process.heap.region.heap.size=4 MiB; kernel.sysctl.vm.dirty_writeback_centisecs=5; kernel.sysctl.vm.dirty_expire_centisecs=10 | true
 kernel.writeback.dm_delay | reclaim-6.1; machine.disk.ticks=true | thread

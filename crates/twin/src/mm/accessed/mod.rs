@@ -152,7 +152,7 @@ impl AccessState {
 
     /// True if a mapping has accessed pages since an epoch, by its rates.
     fn touched_by(&mut self, region: usize, mapper: usize, pages: &Range<u64>, before: u32) -> bool {
-        if !self.regions[region].is_mapped_by(mapper, pages.start) {
+        if !pages.clone().any(|page| self.regions[region].is_mapped_by(mapper, page)) {
             return false;
         }
         let watches = self.regions[region].watches_writes();

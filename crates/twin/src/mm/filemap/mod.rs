@@ -1,9 +1,10 @@
 //! The page cache: `filemap_read`, `filemap_fault`, `filemap_map_pages`, `page_cache_ra_unbounded`, `filemap_add_folio`,
-//! `ext4_write_begin` (6.1 to 6.12, ext4 with 4 KiB blocks and pages).
+//! `ext4_write_begin` (6.1 to 6.12, and 7.3; ext4 with 4 KiB blocks and pages).
 //!
 //! A read that finds its page missing reads a window of pages ([`crate::mm::readahead`]) and waits for the disk, unless
-//! that is memory. File pages are charged to the cgroup of the first reader. Not modelled: large folios, locks, direct I/O, holes,
-//! the pages of a file system's own. Checked against guests (docs/fidelity.md).
+//! that is memory. File pages are charged to the cgroup of the first reader. A large folio is one block of memory with one
+//! place on an LRU list; its pages have entries of their own. Not modelled: large folios that calls of more than a page
+//! write, locks, direct I/O, holes, the pages of a file system's own. Checked against guests (docs/fidelity.md).
 
 pub(crate) mod index;
 pub(crate) mod inode_lock;
@@ -79,7 +80,7 @@ impl AccessState {
         let pfn = match self.regions[region].entry(page) {
             Entry::Present(pfn) => pfn,
             _ => {
-                if !reader.alone && !self.ahead(kernel, caller, (region, mapper, reader), (page, 1), false)? {
+                if !reader.alone && !self.ahead(kernel, caller, (region, mapper, reader), (page, 1), None)? {
                     return Ok(Touched::Again);
                 }
                 match self.regions[region].entry(page) {
@@ -90,11 +91,13 @@ impl AccessState {
             }
         };
         reader.alone = false;
+        let (first, pfn) = self.regions[region].block(kernel, page, pfn);
+        let order = kernel.alloc.frames.order(pfn);
         // A mark and the end of a write are one flag; a page that is read is not being written.
         let marked = kernel.alloc.frames.has(pfn, Flag::Reclaim) && !kernel.alloc.frames.has(pfn, Flag::Writeback);
         if marked {
             kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
-            if !self.ahead(kernel, caller, (region, mapper, reader), (page, 1), true)? {
+            if !self.ahead(kernel, caller, (region, mapper, reader), (first, page - first + 1), Some(order))? {
                 return Ok(Touched::Again);
             }
         }
@@ -102,7 +105,8 @@ impl AccessState {
             return Ok(self.sleep_for_read(kernel, caller.cpu, pfn, until));
         }
         kernel.spend(caller.cpu, self.costs.file_call);
-        if !self.regions[region].readahead[mapper].is_same(page) {
+        // Several reads of a folio in a row are one use of it.
+        if !self.regions[region].readahead[mapper].is_among(&(first..first + (1 << order))) {
             self.mark_accessed(kernel, caller.cpu, pfn);
         }
         self.regions[region].readahead[mapper].note(page);
@@ -143,6 +147,7 @@ impl AccessState {
                 pfn
             }
         };
+        let (_, pfn) = self.regions[region].block(kernel, page, pfn);
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
             return Ok(self.sleep_for_read(kernel, caller.cpu, pfn, until));
         }
@@ -187,14 +192,16 @@ impl AccessState {
                 if write && !tried && begins {
                     self.regions[region].readahead[mapper].hit(1);
                 }
-                let marked = kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
+                let (_, head) = self.regions[region].block(kernel, page, pfn);
+                let marked = kernel.alloc.frames.set_flag(head, Flag::Reclaim, false);
                 reads = marked;
                 kernel.stat.events.faults += u64::from(marked && retries == Retries::Reads);
                 if marked {
                     if !write && hits == MmapHits::Faults {
                         self.regions[region].readahead[mapper].hit(1);
                     }
-                    if !self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), true)? {
+                    let order = Some(kernel.alloc.frames.order(head));
+                    if !self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), order)? {
                         return Ok(Touched::Again);
                     }
                 }
@@ -213,7 +220,7 @@ impl AccessState {
                 tried = true;
                 kernel.stat.events.faults += u64::from(retries == Retries::Reads);
                 let all = if sequential && self.regions[region].readahead[mapper].is_next(page) {
-                    self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), false)?
+                    self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), None)?
                 } else {
                     reader.pending = self.regions[region].readahead[mapper].around(windows, page, limits);
                     self.finish(kernel, caller, region, reader)?
@@ -228,6 +235,7 @@ impl AccessState {
             }
         };
         reader.alone = false;
+        let (_, pfn) = self.regions[region].block(kernel, page, pfn);
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
             reader.tried = Some(page);
             // The fault that reads has been counted already; others find the page locked.
@@ -259,6 +267,7 @@ impl AccessState {
     fn is_mappable(&self, kernel: &Kernel, cpu: u32, region: usize, page: u64) -> bool {
         match self.regions[region].entry(page) {
             Entry::Present(pfn) => {
+                let (_, pfn) = self.regions[region].block(kernel, page, pfn);
                 !kernel.alloc.frames.has(pfn, Flag::Reclaim) && !self.is_being_read(kernel, cpu, pfn)
             }
             _ => false,
@@ -268,7 +277,10 @@ impl AccessState {
     /// What a read fault counts against misses when it maps the pages around its own.
     fn mmap_hits(&self, kernel: &Kernel, cpu: u32, (region, page): (usize, u64), rule: MmapHits, tried: bool) -> u32 {
         let evicted = |page| match self.regions[region].entry(page) {
-            Entry::Present(pfn) => kernel.alloc.frames.has(pfn, Flag::Workingset),
+            Entry::Present(pfn) => {
+                let (_, pfn) = self.regions[region].block(kernel, page, pfn);
+                kernel.alloc.frames.has(pfn, Flag::Workingset)
+            }
             _ => false,
         };
         let first = page / self.fault_around * self.fault_around;
@@ -296,6 +308,7 @@ impl AccessState {
         let mut mapped = 0;
         for at in first..(first + around).min(of.len()) {
             if let Entry::Present(pfn) = of.entry(at)
+                && let (_, pfn) = of.block(kernel, at, pfn)
                 && !of.is_mapped_by(mapper, at)
                 && read_ends(&mut self.reading, pfn, now).is_none()
                 && (at == page || !of.file || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
@@ -311,20 +324,24 @@ impl AccessState {
         kernel.spend(cpu, self.costs.map_around * u64::saturating_sub(mapped, 1));
     }
 
-    /// Reads ahead of a reader that has reached a missing page or the marked one; false as [`Self::finish`].
+    /// Reads ahead of a reader that has reached a missing page, or one of the marked folio, which has this order; false
+    /// as [`Self::finish`].
     fn ahead(
         &mut self,
         kernel: &mut Kernel,
         caller: &mut Caller,
         (region, mapper, reader): (usize, usize, &mut Reader),
         (page, asked): (u64, u64),
-        marked: bool,
+        marked: Option<u32>,
     ) -> Result<bool, AllocationFailure> {
         let of = &self.regions[region];
         let cached = |page| of.is_cached(page);
         let limits = Limits { max: self.readahead_pages, len: of.len() };
         let mut ra = of.readahead[mapper];
         reader.pending = ra.on_demand(kernel.reclaim.rules.readahead, (page, asked, marked), limits, cached);
+        if !kernel.reclaim.rules.large_folios {
+            reader.pending.iter_mut().for_each(|window| window.order = 0);
+        }
         self.regions[region].readahead[mapper] = ra;
         self.finish(kernel, caller, region, reader)
     }
@@ -340,25 +357,33 @@ impl AccessState {
         // Where read-ahead allocates cold pages, a window is always completed, and its pages are not denied; a slab of the
         // index may be.
         let insists = kernel.reclaim.rules.cold_pages;
-        let denied = !insists && std::mem::take(&mut self.denied);
+        let mut denied = !insists && std::mem::take(&mut self.denied);
+        if let Some(window) = reader.pending.as_mut().filter(|window| denied && window.folio() > 0) {
+            window.without_folios();
+            denied = false;
+        }
         reader.alone |= denied;
         let Some(mut window) = reader.pending.take().filter(|_| !denied) else {
             self.read(kernel, caller.cpu, region, &mut reader.brought);
             return Ok(true);
         };
         while window.start < window.end {
-            let page = window.start;
+            let (page, order) = (window.start, window.folio());
+            if order > 0 && (page..page + (1 << order)).any(|page| self.regions[region].is_cached(page)) {
+                window.without_folios();
+                continue;
+            }
             if self.regions[region].is_cached(page) {
                 self.read(kernel, caller.cpu, region, &mut reader.brought);
             } else {
-                let brought = self.bring(kernel, caller, region, page, &AHEAD);
+                let brought = self.bring(kernel, caller, region, page, &Request { order, ..AHEAD });
                 let pfn = brought.inspect_err(|_| reader.pending = Some(window))?;
                 reader.brought.push(pfn);
-                if window.mark == Some(page) {
+                if window.mark.is_some_and(|mark| mark >> order == page >> order) {
                     kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, true);
                 }
             }
-            window.start += 1;
+            window.start += 1 << order;
             if !insists && window.start < window.end && kernel.has_effects() {
                 reader.pending = Some(window);
                 return Ok(false);
@@ -370,7 +395,7 @@ impl AccessState {
 
     /// Reads pages that lie one after another, as one request.
     fn read(&mut self, kernel: &mut Kernel, cpu: u32, region: usize, pages: &mut Vec<Pfn>) {
-        let count = pages.len() as u64;
+        let count = pages.iter().map(|&page| 1u64 << kernel.alloc.frames.order(page)).sum();
         if count == 0 {
             return;
         }
@@ -404,7 +429,7 @@ impl AccessState {
         Ok(pfn)
     }
 
-    /// Allocates a page of a file, to be read.
+    /// Allocates a page of a file, or a folio of the request's order that begins with it, to be read.
     fn bring(
         &mut self,
         kernel: &mut Kernel,
@@ -417,17 +442,23 @@ impl AccessState {
         let mut page_caller = caller.for_page(self.regions[region].policy, page);
         let request = if kernel.reclaim.rules.cold_pages { &COLD_PAGE } else { request };
         let pfn = kernel.allocate_charged(&mut page_caller, request)?.page;
-        let node = kernel.node_of_frame(pfn);
-        let gone = self.regions[region].entry(page);
+        let (node, pages) = (kernel.node_of_frame(pfn), page..page + (1 << request.order));
         kernel.prepare(caller, pfn, self.regions[region].content(page), &[]);
+        let mut shadow = None;
+        for (page, pfn) in pages.clone().zip(pfn..) {
+            let gone = self.regions[region].entry(page);
+            if let Entry::Gone(of) = gone {
+                shadow = Some(of);
+            }
+            self.regions[region].put(page, pfn, node);
+            self.enter_index(region, page, matches!(gone, Entry::Gone(_)));
+        }
         // A page that is overwritten as a whole is not a refault of read data.
-        if let (Entry::Gone(shadow), false) = (gone, request.spread_dirty) {
+        if let (Some(shadow), false) = (shadow, request.spread_dirty) {
             kernel.refault(pfn, shadow);
         }
         kernel.add_to_lru(caller.cpu, pfn);
-        self.regions[region].put(page, pfn, node);
-        self.enter_index(region, page, matches!(gone, Entry::Gone(_)));
-        kernel.stat.pages.add(node, NodeItem::FilePages, 1);
+        kernel.stat.pages.add(node, NodeItem::FilePages, (pages.end - pages.start) as i64);
         Ok(pfn)
     }
 

@@ -117,11 +117,11 @@ impl Kernel {
         true
     }
 
-    /// A page of a file has become dirty (1) or clean (-1).
+    /// A page of a file has become dirty (1) or clean (-1); of a large folio all pages count.
     pub(crate) fn count_dirty(&mut self, page: Pfn, sign: i64) {
-        let zone = self.alloc.frames.zone(page);
-        self.stat.pages.add(zone / ZONES, NodeItem::Dirty, sign);
-        self.stat.pages.add_write_pending(zone, sign);
+        let (zone, pages) = (self.alloc.frames.zone(page), sign << self.alloc.frames.order(page));
+        self.stat.pages.add(zone / ZONES, NodeItem::Dirty, pages);
+        self.stat.pages.add_write_pending(zone, pages);
     }
 
     /// The write of a page begins.

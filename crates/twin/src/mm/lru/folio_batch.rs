@@ -99,7 +99,7 @@ impl Reclaim {
         }
         self.batch_refs.get(page);
         self.batches[cpu as usize].rotate.push(page);
-        if self.batches[cpu as usize].rotate.len() >= self.rules.folio_batch_size {
+        if self.batches[cpu as usize].rotate.len() >= self.rules.folio_batch_size || frames.order(page) > 0 {
             self.drain_rotated(frames, stat, cpu);
         }
     }
@@ -116,7 +116,7 @@ impl Reclaim {
         if frames.has(page, Flag::Lru) {
             self.batch_refs.get(page);
             self.batches[cpu as usize].activate.push(page);
-            if self.batches[cpu as usize].activate.len() >= self.rules.folio_batch_size {
+            if self.batches[cpu as usize].activate.len() >= self.rules.folio_batch_size || frames.order(page) > 0 {
                 self.drain_activated(frames, stat, cpu);
             }
         } else if self.batches[cpu as usize].add.contains(&page) {

@@ -25,6 +25,11 @@ impl Region {
         self.dirty.count() == 1
     }
 
+    /// True if a page of a file differs from the disk's.
+    pub(crate) fn is_dirty(&self, page: u64) -> bool {
+        self.dirty.has(page)
+    }
+
     /// A page is written or truncated; false if it was not dirty.
     pub(crate) fn set_clean(&mut self, page: u64) -> bool {
         self.dirty.remove(page)
@@ -64,15 +69,16 @@ impl Region {
     pub(crate) fn unmap_shared(&mut self, kernel: &mut Kernel, caller: &Caller, mapper: usize, pages: Range<u64>) {
         let mut next = pages.start;
         loop {
-            let node_of = |pfn| kernel.node_of_frame(pfn);
+            let node_of = |pfn| kernel.node_of_frame(kernel.alloc.frames.head(pfn));
             let Some((page, last, young)) = self.unmap_next(mapper, next..pages.end, node_of) else { break };
             next = page + 1;
             if let Entry::Present(pfn) = self.entry(page) {
                 if self.file {
-                    kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Mapped, -i64::from(last));
+                    let node = kernel.node_of_frame(self.block(kernel, page, pfn).1);
+                    kernel.stat.pages.add(node, NodeItem::Mapped, -i64::from(last));
                 }
                 if young {
-                    kernel.mark_accessed(caller.cpu, pfn);
+                    kernel.mark_accessed(caller.cpu, self.block(kernel, page, pfn).1);
                 }
             }
         }

@@ -67,12 +67,16 @@ impl Region {
     /// frame.
     pub(crate) fn stamp(&mut self, pages: &Range<u64>, epoch: u32) -> Option<u32> {
         let (stamps, length) = match pages.end - pages.start {
-            1 => (&mut self.stamps, 1),
-            _ => (&mut self.huge_stamps, HUGE),
+            HUGE => (&mut self.huge_stamps, HUGE),
+            _ => (&mut self.stamps, 1),
         };
         if stamps.is_empty() {
             *stamps = vec![0; (self.entries.len() as u64).div_ceil(length) as usize];
         }
-        std::mem::replace(&mut stamps[(pages.start / length) as usize], epoch + 1).checked_sub(1)
+        let first = (pages.start / length) as usize;
+        let before = stamps[first];
+        // Those of a large folio are looked at together, but it may be split.
+        stamps[first..first + ((pages.end - pages.start) / length) as usize].fill(epoch + 1);
+        before.checked_sub(1)
     }
 }

@@ -103,6 +103,11 @@ impl Region {
         if self.anon { usize::from(self.entries[page as usize] < GONE) } else { self.mapped.count(page) }
     }
 
+    /// Mappings that have one of a folio's pages.
+    pub(crate) fn mappings_of(&self, pages: &std::ops::Range<u64>) -> usize {
+        self.mapped.by.iter().filter(|own| own.count() > 0 && pages.clone().any(|page| own.has(page))).count()
+    }
+
     /// Pages of the region in a mapping: its part of the process's resident pages.
     pub(crate) fn resident(&self, mapper: usize) -> u64 {
         if self.anon { self.present() } else { self.mapped.by.get(mapper).map_or(0, Bits::count) }

@@ -217,14 +217,10 @@ impl Region {
         part.absent += 1;
     }
 
-    /// The first page of the block of memory in which one is, and that block's page frame.
+    /// The first page of the block of memory in which one is, a huge page or a large folio, and that block's page frame.
     pub(crate) fn block(&self, kernel: &Kernel, page: u64, pfn: Pfn) -> (u64, Pfn) {
-        let frames = &kernel.alloc.frames;
-        let (first, head) = (page / HUGE * HUGE, pfn / HUGE as Pfn * HUGE as Pfn);
-        match self.entry(first) == Entry::Present(head) && frames.order(head) == HUGE_ORDER {
-            true => (first, head),
-            false => (page, pfn),
-        }
+        let head = kernel.alloc.frames.head(pfn);
+        (page - u64::from(pfn - head), head)
     }
 
     /// A page is freed: it counts as not accessed.

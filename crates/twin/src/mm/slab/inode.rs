@@ -192,16 +192,24 @@ impl AccessState {
     /// Drops pages of a file that are clean and not mapped: how many, and how many are left.
     fn invalidate(&mut self, kernel: &mut Kernel, caller: &Caller, region: usize, pages: Range<u64>) -> (u64, u64) {
         let (mut dropped, mut left) = (0, 0);
-        for page in pages {
-            let Entry::Present(pfn) = self.regions[region].entry(page) else { continue };
+        let mut page = pages.start;
+        while page < pages.end {
+            let Entry::Present(pfn) = self.regions[region].entry(page) else {
+                page += 1;
+                continue;
+            };
+            let (first, pfn) = self.regions[region].block(kernel, page, pfn);
+            let order = kernel.alloc.frames.order(pfn);
+            let (end, inside) = (first + (1 << order), first >= pages.start && first + (1 << order) <= pages.end);
             let busy = kernel.alloc.frames.has(pfn, Flag::Dirty) || kernel.alloc.frames.has(pfn, Flag::Writeback);
-            let busy = busy || self.regions[region].is_mapped_by_any(page);
+            let busy = busy || self.is_mapped(kernel.alloc.frames.content(pfn), order);
             let busy = busy || self.is_being_read(kernel, caller.cpu, pfn);
-            if !busy && self.drop_cached(kernel, caller, (region, page), pfn).is_ok() {
-                dropped += 1;
+            if inside && !busy && self.drop_cached(kernel, caller, (region, first), pfn).is_ok() {
+                dropped += end - page;
             } else {
-                left += 1;
+                left += end.min(pages.end) - page;
             }
+            page = end;
         }
         (dropped, left)
     }

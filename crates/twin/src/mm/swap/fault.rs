@@ -127,7 +127,7 @@ impl AccessState {
             let (slots, by_hits) = (self.swap.slots.used(), rules.swap_readahead != SwapReadahead::Block);
             self.swap.blocks.of_block(fault.slot.into(), slots, rules.page_cluster, by_hits)
         };
-        Window { start: range.start, end: range.end, mark: Some(fault.page) }
+        Window { start: range.start, end: range.end, mark: Some(fault.page), order: 0 }
     }
 
     /// Reads the rest of a window into the swap cache; `None`: it ends early, because a thread has been woken. True: it was

@@ -42,7 +42,7 @@ pub(super) fn isolate(ctx: &mut TaskCtx<'_>, control: &Control, number: usize, l
             continue;
         }
         scan += pages;
-        if !control.may_unmap && ctx.memory.is_mapped(frames.content(page)) {
+        if !control.may_unmap && ctx.memory.is_mapped(frames.content(page), frames.order(page)) {
             aside.push(page);
             continue;
         }

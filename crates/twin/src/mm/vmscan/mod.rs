@@ -122,6 +122,8 @@ pub struct Rules {
     pub mmap_sequential: bool,
     /// Windows of read-ahead.
     pub readahead: ReadaheadWindows,
+    /// Read-ahead allocates large folios.
+    pub large_folios: bool,
     /// What counts against misses of mapped reads.
     pub mmap_hits: MmapHits,
     /// Pages of files are allocated as cold ones, and read-ahead may retry.
@@ -172,6 +174,7 @@ impl Rules {
         page_cluster: 3,
         mmap_sequential: false,
         readahead: ReadaheadWindows::OnDemand,
+        large_folios: false,
         mmap_hits: MmapHits::Pages,
         cold_pages: false,
         writes_dirty_files: true,

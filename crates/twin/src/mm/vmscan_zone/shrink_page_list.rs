@@ -144,7 +144,7 @@ impl Pass {
                     return FolioAction::Keep;
                 }
                 // Pages that others map press twice on the slabs, and on the writers.
-                let pressing = ctx.memory.is_mapped(content) || ctx.memory.has_slot(page);
+                let pressing = ctx.memory.is_mapped(content, 0) || ctx.memory.has_slot(page);
                 control.scanned += 1 + u64::from(pressing);
                 if ctx.kernel.alloc.frames.has(page, Flag::Writeback) {
                     self.writeback += 1;

@@ -57,15 +57,21 @@ impl AccessState {
     /// A page of a file is written to by a call; true if it was clean.
     pub(crate) fn dirty(&mut self, kernel: &mut Kernel, caller: &mut Caller, region: usize, page: u64) -> bool {
         let Entry::Present(pfn) = self.regions[region].entry(page) else { return false };
-        if kernel.alloc.frames.set_flag(pfn, Flag::Dirty, true) {
+        let (_, pfn) = self.regions[region].block(kernel, page, pfn);
+        let was_dirty = kernel.alloc.frames.set_flag(pfn, Flag::Dirty, true);
+        if was_dirty && self.regions[region].is_dirty(page) {
             return false;
         }
-        kernel.count_dirty(pfn, 1);
-        kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Dirtied, 1);
+        // Of a large folio the page alone is written, but the whole folio counts.
+        let pages = 1u64 << kernel.alloc.frames.order(pfn);
         let first = self.regions[region].set_dirty(page);
-        caller.writer.dirtied += 1;
         let now = kernel.now(caller.cpu);
         kernel.writeback.page_dirtied(caller.cpu, region, first, now);
+        if !was_dirty {
+            kernel.count_dirty(pfn, 1);
+            kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Dirtied, pages as i64);
+            caller.writer.dirtied += pages;
+        }
         true
     }
 
@@ -73,6 +79,7 @@ impl AccessState {
     pub(crate) fn dirty_mapped(&mut self, kernel: &mut Kernel, caller: &mut Caller, region: usize, page: u64) -> bool {
         let dirtied = self.dirty(kernel, caller, region, page);
         if let (true, Entry::Present(pfn)) = (dirtied, self.regions[region].entry(page)) {
+            let (_, pfn) = self.regions[region].block(kernel, page, pfn);
             kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
         }
         dirtied
@@ -81,7 +88,7 @@ impl AccessState {
     /// True if a page of a file is being written.
     pub(crate) fn is_under_writeback(&self, kernel: &Kernel, region: usize, page: u64) -> bool {
         match self.regions[region].entry(page) {
-            Entry::Present(pfn) => kernel.alloc.frames.has(pfn, Flag::Writeback),
+            Entry::Present(pfn) => kernel.alloc.frames.has(kernel.alloc.frames.head(pfn), Flag::Writeback),
             Entry::Absent | Entry::Zero | Entry::Gone(_) => false,
         }
     }
@@ -98,12 +105,16 @@ impl AccessState {
         for &pfn in &pages {
             let at = self.of_content(kernel.alloc.frames.content(pfn));
             kernel.alloc.frames.set_flag(pfn, Flag::Dirty, false);
-            count += 1u64 << kernel.alloc.frames.order(pfn);
+            let pages = 1u64 << kernel.alloc.frames.order(pfn);
             if file {
                 kernel.count_dirty(pfn, -1);
-                if self.regions[at.region].set_clean(at.page) {
-                    kernel.writeback.pages_cleaned(1);
-                }
+                let of = &mut self.regions[at.region];
+                let cleaned = (at.page..at.page + pages).filter(|&page| of.set_clean(page)).count() as u64;
+                kernel.writeback.pages_cleaned(cleaned);
+                // Of a large folio only what differs from the disk's is written.
+                count += if pages > 1 { cleaned } else { 1 };
+            } else {
+                count += pages;
             }
         }
         let device = self.device(file);
@@ -207,12 +218,12 @@ impl TaskCtx<'_> {
         let (of, frames) = (&self.memory.regions[region], &self.kernel.alloc.frames);
         let pfns = pages.iter().filter_map(|&page| match of.entry(page) {
             // Reclaim may have written it meanwhile.
-            Entry::Present(pfn) => {
-                Some(pfn).filter(|&pfn| frames.has(pfn, Flag::Dirty) && !frames.has(pfn, Flag::Writeback))
-            }
+            Entry::Present(pfn) => Some(frames.head(pfn))
+                .filter(|&pfn| frames.has(pfn, Flag::Dirty) && !frames.has(pfn, Flag::Writeback)),
             Entry::Absent | Entry::Zero | Entry::Gone(_) => None,
         });
-        let pfns: Pages = pfns.collect();
+        let mut pfns: Pages = pfns.collect();
+        pfns.dedup();
         if pfns.is_empty() {
             return;
         }
