@@ -88,6 +88,10 @@ pub struct Costs {
     /// Asking the disk for pages of a file that lie one after another, besides copying them.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub file_request: Cost,
+    /// A folio of a file that is to be read: its place in the file's index and on its list. A large one has it once
+    /// (`filemap_add_folio`).
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub file_folio: Cost,
     /// A call that looks up a name that does not exist.
     pub name_lookup: Cost,
     /// A call that writes a whole page of a file that is in memory.

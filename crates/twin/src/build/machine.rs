@@ -180,6 +180,7 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         clear_huge: clear_huge(of),
         file_call: cost.file_call.0,
         file_request: cost.file_request.0,
+        file_folio: cost.file_folio.0,
         scan_page: cost.reclaim_scan_page.0,
         rmap_page: cost.reclaim_rmap_page.0,
         unmap_page: cost.reclaim_unmap_page.0,

@@ -312,6 +312,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         page_mkwrite: _,
         file_call: _,
         file_request: _,
+        file_folio: _,
         name_lookup: _,
         file_write: _,
         file_create: _,

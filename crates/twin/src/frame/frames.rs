@@ -224,6 +224,12 @@ impl Frames {
         }
     }
 
+    /// Makes one allocated block of single ones.
+    pub(crate) fn join(&mut self, head: Pfn, order: u32) {
+        self.records[head as usize][0] |= order << ORDER_SHIFT;
+        (head + 1..head + (1 << order)).for_each(|page| self.clear(page));
+    }
+
     /// Makes a page part of the block before it.
     #[inline]
     pub(crate) fn clear(&mut self, page: Pfn) {

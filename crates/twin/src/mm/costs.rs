@@ -19,6 +19,8 @@ pub(crate) struct FaultCosts {
     pub file_call: Ps,
     /// Submission of a read to the disk.
     pub file_request: Ps,
+    /// A folio that is to be read.
+    pub file_folio: Ps,
     /// Check of a page of an LRU list, huge or not.
     pub scan_page: Ps,
     /// To wait until other CPUs have flushed pages that are taken.

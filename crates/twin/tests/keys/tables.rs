@@ -276,6 +276,7 @@ machine.cost.page_mkwrite | reclaim-6.1; process.mapped.region.file.size=4 MiB; 
 machine.cost.map_around | reclaim-6.1 | 900 ns
 machine.cost.file_call | reclaim-6.1 | 900 ns
 machine.cost.file_request | reclaim-6.1 | 900 ns
+machine.cost.file_folio | reclaim-6.1 | 900 ns
 machine.cost.name_lookup | lookup-6.1 | 3 us
 machine.cost.file_write | reclaim-6.1 | 1900 ns
 machine.cost.file_create | reclaim-6.1 | 1900 ns

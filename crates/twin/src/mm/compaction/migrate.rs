@@ -1,6 +1,8 @@
 //! Moving a batch of pages to free ones: `migrate_pages`, `unmap_and_move`, as compaction calls it.
 //!
-//! Not modelled: huge pages, locks that are held, pages that fail and are tried again. Checked by the tests of [`super`].
+//! A large folio moves to a free block of its order. Not modelled: huge pages, splitting a folio for which there is no
+//! block, that many pages of a folio take less time than as many single ones, locks that are held, pages that fail and
+//! are tried again. Checked by the tests of [`super`].
 
 use crate::frame::{Flag, Pfn};
 use crate::mm::prot_numa::Unit;
@@ -43,26 +45,26 @@ impl TaskCtx<'_> {
         self.compacts_as_in_2010() && frames.has(page, Flag::Writeback)
     }
 
-    /// Moves those of pages that can be to what `next_free` has: how many it did, and the others.
+    /// Moves those of pages that can be to what `next_free` has of their order: how many it did, and the others.
     pub(super) fn move_pages(
         &mut self,
         zone: usize,
         pages: Vec<Pfn>,
         can_move: impl Fn(&Self, Pfn) -> bool,
-        mut next_free: impl FnMut(&mut Self) -> Option<Pfn>,
+        mut next_free: impl FnMut(&mut Self, u32) -> Option<Pfn>,
     ) -> (u64, Left) {
         let (mut moved, mut left) = (0, Left { pages: Vec::new(), failed: 0, out_of_free: false });
         for old in pages {
-            let tried = !left.out_of_free;
+            let (tried, order) = (!left.out_of_free, self.kernel.alloc.frames.order(old));
             if tried && can_move(self, old) {
-                if let Some(new) = next_free(self) {
+                if let Some(new) = next_free(self, order) {
                     self.move_page(zone, old, new);
-                    moved += 1;
+                    moved += 1 << order;
                     continue;
                 }
-                left.out_of_free = true;
+                left.out_of_free = order == 0;
             }
-            left.failed += u64::from(tried);
+            left.failed += u64::from(tried) << order;
             left.pages.push(old);
         }
         (moved, left)
@@ -72,14 +74,16 @@ impl TaskCtx<'_> {
     fn move_page(&mut self, zone: usize, old: Pfn, new: Pfn) {
         let frames = &mut self.kernel.alloc.frames;
         let at = self.memory.of_content(frames.content(old));
-        let owner = frames.owner(old);
+        let (owner, pages) = (frames.owner(old), 1u64 << frames.order(old));
         frames.set_owner(new, owner);
         let node = self.kernel.alloc.zones[zone].node;
         if self.memory.regions[at.region].entry(at.page) == Entry::Present(old) {
-            self.memory.relocate(at.region, Unit { page: at.page as u32, huge: false }, new, node, node);
+            for (page, new) in (at.page..at.page + pages).zip(new..) {
+                self.memory.relocate(at.region, Unit { page: page as u32, huge: false }, new, node, node);
+            }
         }
         self.memory.swap.relocate(old, new);
-        self.spend(self.memory.costs.migrate_page);
+        self.spend(self.memory.costs.migrate_page * pages);
         let caller = Caller::new(self.cpu, self.task, Policy::Default);
         let freed = self.kernel.replace(&caller, old, new);
         debug_assert!(freed.is_ok(), "what was mapped was allocated");

@@ -1,5 +1,5 @@
 //! The two scanners: `isolate_migratepages`, `isolate_migratepages_block`, `isolate_freepages`,
-//! `isolate_freepages_block`, and the pageblocks that they skip (6.1).
+//! `isolate_freepages_block`, and the pageblocks that they skip (6.1 to 6.12; large folios by 7.3).
 //!
 //! Unmovable blocks are scanned page by page, as the lab's module and boot allocate them without compound pages.
 //! Checked by a test of `zone.rs`, and against a guest, event by event (docs/model/compaction.md).
@@ -47,7 +47,9 @@ impl Pass {
     fn take_from(&mut self, ctx: &mut TaskCtx<'_>, end: u64) -> Vec<Pfn> {
         let finishes = ctx.kernel.reclaim.rules.finishes_pageblocks;
         let (begun, mut at, mut nr_scanned) = (self.migrate_pfn, self.migrate_pfn, 0);
-        let mut taken = Vec::new();
+        let (mut taken, mut nr_taken) = (Vec::new(), 0);
+        // Folios of its order and above stay (`skip_isolation_on_order`).
+        let orders = 0..if self.thorough || self.proactive { HUGE_ORDER } else { self.order.min(HUGE_ORDER) }.max(1);
         // It was begun with its first page; a page of it was taken.
         let (mut first, mut touched) = (false, false);
         // Asynchronous compaction skips areas that cannot become a block of its order.
@@ -78,7 +80,7 @@ impl Pass {
                 continue;
             }
             let on_list = state == State::Allocated && frames.has(page, Flag::Lru);
-            if on_list && order == 0 && !frames.has(page, Flag::Writeback) {
+            if on_list && orders.contains(&order) && !frames.has(page, Flag::Writeback) {
                 // Before 6.5 a pageblock is marked only if its first page is isolated.
                 if !touched && !self.thorough && if finishes { first } else { at.is_multiple_of(BLOCK) } {
                     ctx.kernel.compaction.skip[(at / BLOCK) as usize] = true;
@@ -87,15 +89,18 @@ impl Pass {
                 let kernel = &mut *ctx.kernel;
                 kernel.reclaim.forget(&mut kernel.alloc.frames, &mut kernel.stat, ctx.cpu, page);
                 taken.push(page);
-                at += 1;
-                if taken.len() as u64 >= BATCH && !self.finish_block {
+                nr_taken += 1 << order;
+                at += 1 << order;
+                if nr_taken >= BATCH && !self.finish_block {
                     break;
                 }
                 continue;
             }
             at += if on_list { 1 << order } else { 1 };
+            // Since 6.4 all pages of a folio that is skipped count.
+            nr_scanned += if on_list && finishes { (1 << order) - 1 } else { 0 };
             if unit.is_some() {
-                ctx.put_back(std::mem::take(&mut taken));
+                (nr_taken, _) = (0, ctx.put_back(std::mem::take(&mut taken)));
                 if at < unit_end {
                     at = unit_end.min(end);
                 }
@@ -103,7 +108,6 @@ impl Pass {
         }
         self.migrate_pfn = at.min(end);
         self.migrate_scanned += nr_scanned;
-        let nr_taken = taken.len() as u64;
         ctx.kernel.stat.events.reclaim.compact_isolated += nr_taken;
         if self.migrate_pfn == end && (taken.is_empty() || self.finish_block) {
             if first && !touched {

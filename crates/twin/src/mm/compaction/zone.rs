@@ -119,9 +119,9 @@ impl Pass {
         }
         self.together = false;
         self.last = Some(if finishes { (self.migrate_pfn - 1) / BLOCK * BLOCK } else { begun });
-        let wanted = pages.len();
-        let (moved, left) = self.migrate(ctx, pages);
-        ctx.write(&MmCompactionMigratepages { nr_migrated: moved, nr_failed: wanted as u64 - moved });
+        let wanted: u64 = pages.iter().map(|&page| 1u64 << ctx.kernel.alloc.frames.order(page)).sum();
+        let (moved, left) = self.migrate(ctx, pages, wanted);
+        ctx.write(&MmCompactionMigratepages { nr_migrated: moved, nr_failed: wanted - moved });
         if !left.pages.is_empty() {
             ctx.put_back(left.pages);
             if left.out_of_free && !self.have_met() {
@@ -271,14 +271,29 @@ impl Pass {
         ctx.write(&event);
     }
 
-    /// Moves pages to free ones: how many it did, and the others.
-    fn migrate(&mut self, ctx: &mut TaskCtx<'_>, pages: Vec<Pfn>) -> (u64, Left) {
-        let (zone, wanted) = (self.zone, pages.len());
-        let (moved, left) = ctx.move_pages(zone, pages, TaskCtx::is_movable, |ctx| {
-            if self.free.is_empty() {
-                self.isolate_freepages(ctx, wanted);
+    /// A free block of an order to move to (`compaction_alloc`).
+    fn next_free(&mut self, ctx: &mut TaskCtx<'_>, order: u32) -> Option<Pfn> {
+        if order == 0 {
+            return self.free.pop();
+        }
+        let whole = |run: &[Pfn]| run[0] % (1 << order) == 0 && run.iter().zip(run[0]..).all(|(&page, at)| page == at);
+        let at = self.free.windows(1 << order).position(whole)?;
+        let head = self.free[at];
+        self.free.drain(at..at + (1 << order));
+        ctx.kernel.alloc.frames.join(head, order);
+        Some(head)
+    }
+
+    /// Moves pages to free ones, `wanted` of them: how many it did, and the others.
+    fn migrate(&mut self, ctx: &mut TaskCtx<'_>, pages: Vec<Pfn>, wanted: u64) -> (u64, Left) {
+        let zone = self.zone;
+        let (moved, left) = ctx.move_pages(zone, pages, TaskCtx::is_movable, |ctx, order| {
+            let found = self.next_free(ctx, order);
+            if found.is_some() {
+                return found;
             }
-            self.free.pop()
+            self.isolate_freepages(ctx, wanted as usize);
+            self.next_free(ctx, order)
         });
         let events = &mut ctx.kernel.stat.events.numa;
         events.pgmigrate_success += moved;

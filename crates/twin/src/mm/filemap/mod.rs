@@ -305,22 +305,31 @@ impl AccessState {
     ) {
         let around = if write { 1 } else { self.fault_around };
         let (first, now, of) = (page / around * around, kernel.clock(cpu), &mut self.regions[region]);
-        let mut mapped = 0;
-        for at in first..(first + around).min(of.len()) {
-            if let Entry::Present(pfn) = of.entry(at)
-                && let (_, pfn) = of.block(kernel, at, pfn)
-                && !of.is_mapped_by(mapper, at)
-                && read_ends(&mut self.reading, pfn, now).is_none()
-                && (at == page || !of.file || !kernel.alloc.frames.has(pfn, Flag::Reclaim))
-            {
-                let node = kernel.node_of_frame(pfn);
-                if of.map_cached(mapper, at, node) && of.file {
-                    kernel.stat.pages.add(node, NodeItem::Mapped, 1);
+        let (mut at, end, mut mapped) = (first, (first + around).min(of.len()), 0);
+        while at < end {
+            let Entry::Present(pfn) = of.entry(at) else {
+                at += 1;
+                continue;
+            };
+            // A large folio is mapped as a whole, also beyond these pages.
+            let (start, pfn) = of.block(kernel, at, pfn);
+            let pages = if of.file { start..start + (1 << kernel.alloc.frames.order(pfn)) } else { at..at + 1 };
+            let marked = of.file && kernel.alloc.frames.has(pfn, Flag::Reclaim);
+            at = pages.end;
+            if read_ends(&mut self.reading, pfn, now).is_some() || marked && !pages.contains(&page) {
+                continue;
+            }
+            let (node, before) = (kernel.node_of_frame(pfn), mapped);
+            for at in pages {
+                if !of.is_mapped_by(mapper, at) {
+                    if of.map_cached(mapper, at, node) && of.file {
+                        kernel.stat.pages.add(node, NodeItem::Mapped, 1);
+                    }
+                    mapped = before + 1;
                 }
-                mapped += 1;
             }
         }
-        // The fault itself has the cost of the page that it is about.
+        // The fault itself has the cost of the page that it is about, and of its folio.
         kernel.spend(cpu, self.costs.map_around * u64::saturating_sub(mapped, 1));
     }
 
@@ -378,6 +387,7 @@ impl AccessState {
             } else {
                 let brought = self.bring(kernel, caller, region, page, &Request { order, ..AHEAD });
                 let pfn = brought.inspect_err(|_| reader.pending = Some(window))?;
+                kernel.spend(caller.cpu, self.costs.file_folio);
                 reader.brought.push(pfn);
                 if window.mark.is_some_and(|mark| mark >> order == page >> order) {
                     kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, true);
@@ -425,6 +435,7 @@ impl AccessState {
         page: u64,
     ) -> Result<Pfn, AllocationFailure> {
         let pfn = self.bring(kernel, caller, region, page, &PAGE)?;
+        kernel.spend(caller.cpu, self.costs.file_folio);
         self.read(kernel, caller.cpu, region, &mut vec![pfn]);
         Ok(pfn)
     }

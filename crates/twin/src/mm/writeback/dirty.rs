@@ -77,9 +77,14 @@ impl AccessState {
 
     /// The same through a mapping; it clears `PG_reclaim`.
     pub(crate) fn dirty_mapped(&mut self, kernel: &mut Kernel, caller: &mut Caller, region: usize, page: u64) -> bool {
-        let dirtied = self.dirty(kernel, caller, region, page);
-        if let (true, Entry::Present(pfn)) = (dirtied, self.regions[region].entry(page)) {
-            let (_, pfn) = self.regions[region].block(kernel, page, pfn);
+        let Entry::Present(pfn) = self.regions[region].entry(page) else { return false };
+        // A large folio is made writable as a whole (`block_page_mkwrite`).
+        let (first, pfn) = self.regions[region].block(kernel, page, pfn);
+        let mut dirtied = false;
+        for page in first..first + (1 << kernel.alloc.frames.order(pfn)) {
+            dirtied |= self.dirty(kernel, caller, region, page);
+        }
+        if dirtied {
             kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, false);
         }
         dirtied

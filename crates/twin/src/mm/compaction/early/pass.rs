@@ -164,7 +164,7 @@ impl Pass {
     /// Moves pages to free ones, and puts back what it cannot. With those that were late the batch is complete.
     fn migrate(&mut self, ctx: &mut TaskCtx<'_>, pages: Vec<Pfn>) {
         let (zone, wanted) = (self.zone, pages.len() as u64);
-        let (moved, left) = ctx.move_pages(zone, pages, TaskCtx::is_movable, |ctx| {
+        let (moved, left) = ctx.move_pages(zone, pages, TaskCtx::is_movable, |ctx, _| {
             if self.free.is_empty() {
                 self.isolate_freepages(ctx, wanted);
             }
