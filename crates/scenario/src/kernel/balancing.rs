@@ -80,7 +80,7 @@ pub struct NumaBalancing {
     /// A task is moved to its preferred node without an earlier attempt that failed (`task_numa_fault`; the 2014 series and
     /// newer).
     pub first_retry: bool,
-    /// Shared faults between nodes of a group's active set count as local (`task_numa_fault`; 3.15).
+    /// Shared faults between nodes of a group's active set count as local (`task_numa_fault`; 3.16).
     pub active_set_is_local: bool,
     /// Pages may follow a task to a node without memory (`mpol_misplaced`; before 6.9).
     pub memoryless_target: bool,
@@ -90,7 +90,7 @@ pub struct NumaBalancing {
     /// (`migrate_misplaced_transhuge_page`; before 5.14).
     pub huge_migration_apart: bool,
     /// A failed move is tried again after a sixteenth of the scan period, not only after a second
-    /// (`numa_migrate_preferred`; 3.15).
+    /// (`numa_migrate_preferred`; 3.16).
     pub retry_by_period: bool,
     /// A search that finds no CPU writes `sched_stick_numa` (`task_numa_migrate`; 5.7).
     pub stick_event: bool,
@@ -107,9 +107,9 @@ pub struct NumaBalancing {
 variant! {
     /// Adaptation of the scan period.
     pub enum PeriodAdaptation {
-        /// By local faults: 3 of 10 make it longer (3.13 and the 2014 series).
+        /// By local faults: 3 of 10 make it longer (3.13 to 3.16).
         LocalThree = "local-3",
-        /// By local faults: 7 of 10 make it longer (3.15 to 4.13).
+        /// By local faults: 7 of 10 make it longer (after 3.16, to 4.13).
         LocalSeven = "local-7",
         /// By private or local faults: 7 of 10 make it longer (4.14 and newer).
         PrivateOrLocal = "private-or-local",
@@ -119,8 +119,8 @@ variant! {
 variant! {
     /// Resetting the scan period.
     pub enum PeriodReset {
-        /// An attempt to move to the preferred node (`numa_migrate_preferred`): before 4.19.
-        MoveAttempt = "move-attempt",
+        /// A search for a CPU that found one (`task_numa_migrate`): before 4.19.
+        Move = "move",
         /// Coming to another node (`update_scan_period`): 4.19 and newer.
         NodeChange = "node-change",
     }
@@ -129,9 +129,9 @@ variant! {
 variant! {
     /// Preferred node of a task in a group.
     pub enum GroupPlacement {
-        /// That with the largest sum of both weights, if task and group differ: 3.13 and the 2014 series.
+        /// That with the largest sum of both weights, if task and group differ: 3.13 to 3.16.
         TaskAndGroup = "task-and-group",
-        /// By the group's faults and the topology: 3.15 and newer.
+        /// By the group's faults and the topology: after 3.16.
         Topology = "topology",
     }
 }
@@ -139,9 +139,9 @@ variant! {
 variant! {
     /// Moves after a placement.
     pub enum PlacementMoves {
-        /// If the preferred node is a new one: 3.13 and the 2014 series.
+        /// If the preferred node is a new one: 3.13 to 3.16.
         NewNode = "new-node",
-        /// If the task is not on its preferred node: 3.15 to 4.18.
+        /// If the task is not on its preferred node: after 3.16, to 4.18.
         OtherNode = "other-node",
         /// The fault that placed the task does: 4.19 and newer.
         Never = "never",
@@ -161,9 +161,9 @@ variant! {
 variant! {
     /// Preference after a search.
     pub enum SearchPrefers {
-        /// Stays as it is: 3.13 and the 2014 series.
+        /// Stays as it is: here from 3.13 to 3.15, whose moves prefer the last node that was searched.
         Placed = "placed",
-        /// The last node that was searched, if the group is active there: 3.15 to 4.18.
+        /// The last node that was searched, if the group is active there: after 3.15, to 4.18.
         LastActive = "last-active",
         /// The node of the CPU that was found, or the task's own: 4.19 and newer.
         Found = "found",

@@ -21,6 +21,9 @@ pub struct Filemap {
     /// Files are read ahead in large folios, which are on LRU lists, referenced, reclaimed and moved as one
     /// (`mapping_set_large_folios`; ext4 since 6.16, modelled with `readahead = "aligned"`, 7.3).
     pub large_folios: bool,
+    /// A call that writes a page marks it accessed, so that the second one activates it (`generic_perform_write`; before
+    /// 4.7).
+    pub writes_mark_accessed: bool,
     /// What counts against the misses after which a mapped read reads nothing around its page (`mmap_miss`).
     pub mmap_hits: MmapHits,
     /// Pages are allocated as cold ones, and read-ahead retries like other requests (`page_cache_alloc_cold`; modelled

@@ -11,6 +11,9 @@ pub struct Writeback {
     /// Periodic writing leaves files alone that have not expired, even those that other work has begun
     /// (`writeback_sb_inodes`; 6.10 and newer).
     pub only_expired: bool,
+    /// Where there is swap, limits of dirty pages are parts of anonymous memory too (`global_dirtyable_memory`; before
+    /// 3.14).
+    pub dirtyable_anon: bool,
     /// Mechanism that ends the delays of dm-delay, the disk of the lab's guests.
     pub dm_delay: DmDelay,
 }

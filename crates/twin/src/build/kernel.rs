@@ -141,6 +141,7 @@ pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
         neighbours,
         sync_pass,
         keep_ends_mode: said.high_order == HighOrder::LowLumpy || sync_pass == reclaim::SyncPass::Writeback,
+        active_ends_mode: said.high_order != HighOrder::CompactionNeighbours,
         costly_writes,
         blocks,
         dirty_files,
@@ -177,6 +178,7 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
         mmap_sequential: files.mmap_sequential,
         readahead: files.readahead,
         large_folios: files.large_folios,
+        writes_mark_accessed: files.writes_mark_accessed,
         mmap_hits: files.mmap_hits,
         cold_pages: files.cold_pages,
         swap_by_page: said.swap_rw_page,
@@ -215,9 +217,9 @@ fn reclaim(of: &Kernel) -> reclaim::Rules {
 }
 
 /// When and how much is written back.
-pub(crate) fn writeback(of: &Kernel) -> writeback::Rules {
+pub(crate) fn writeback(of: &Kernel, has_swap: bool) -> writeback::Rules {
     const NS_PER_CS: u64 = 10_000_000;
-    let Writeback { only_expired, dm_delay } = of.writeback;
+    let Writeback { only_expired, dm_delay, dirtyable_anon } = of.writeback;
     let sysctl = &of.sysctl;
     let limit = |percent: u32, bytes: Option<u64>| match bytes {
         Some(bytes) if bytes > 0 => Limit::Pages(bytes.div_ceil(4096)),
@@ -227,6 +229,7 @@ pub(crate) fn writeback(of: &Kernel) -> writeback::Rules {
         limits: Limits {
             background: limit(sysctl.vm_dirty_background_ratio, sysctl.vm_dirty_background_bytes),
             hard: limit(sysctl.vm_dirty_ratio, sysctl.vm_dirty_bytes),
+            anon: dirtyable_anon && has_swap,
         },
         expire: u64::from(sysctl.vm_dirty_expire_centisecs) * NS_PER_CS,
         interval: u64::from(sysctl.vm_dirty_writeback_centisecs) * NS_PER_CS,
@@ -351,7 +354,8 @@ mod tests {
         let [of_3_3, of_3_4, removed, of_3_5] =
             ["3.3", "3.4", "3.4-lumpyremove", "3.5"].map(|release| by_zone(&kernel(release)).unwrap());
         assert_eq!((of_3_3.neighbours, of_3_3.kswapd_order_zero), (Neighbours::GiveUp, false));
-        let with = Variant { neighbours: Neighbours::Left, kswapd_order_zero: true, ..of_3_3 };
+        let neighbours = Neighbours::Left;
+        let with = Variant { neighbours, kswapd_order_zero: true, active_ends_mode: true, ..of_3_3 };
         assert_eq!(of_3_4, with);
         assert_eq!(removed, Variant { costly_writes: false, ..of_3_4 });
         let (sync_pass, blocks) = (SyncPass::None, Blocks::Compaction);

@@ -66,7 +66,7 @@ pub fn kernel_of(scenario: &Scenario, (on, iomem): (&SaidMachine, &Iomem), probe
         kernel.stat.set_numa_stat(false);
     }
     kernel.probe.set_era(scenario.kernel.events.era());
-    kernel.set_writeback(writeback(&scenario.kernel));
+    kernel.set_writeback(writeback(&scenario.kernel, scenario.machine.swap.is_some()));
     kernel.set_single_threaded_tcg(on.cpu.single_threaded_tcg);
     kernel.set_event_time(on.cost.trace_event.0);
     kernel.set_tick_cost(on.cost.tick.0);

@@ -76,14 +76,6 @@ impl Numa {
         if ctx.kernel.machine.node_of(of.cpu) == preferred {
             return None;
         }
-        if rules.config.period_reset == PeriodReset::MoveAttempt {
-            let rss = self.rss(ctx.memory, self.tasks[task].mm);
-            let period = rules.scan_start(rss, self.groups.of(&self.tasks[task]));
-            let old = std::mem::replace(&mut self.tasks[task].numa_scan_period, period);
-            let of = &self.tasks[task];
-            let at = ctx.kernel.now(of.cpu);
-            write_period(&mut ctx.kernel.probe, at, old, of, Rule::MigrateReset);
-        }
         self.task_numa_migrate(ctx, task, preferred)
     }
 
@@ -120,6 +112,12 @@ impl Numa {
             }
             return None;
         };
+        if self.rules.config.period_reset == PeriodReset::Move {
+            let rss = self.rss(ctx.memory, self.tasks[task].mm);
+            let period = self.rules.scan_start(rss, self.groups.of(&self.tasks[task]));
+            let old = std::mem::replace(&mut self.tasks[task].numa_scan_period, period);
+            write_period(&mut ctx.kernel.probe, at, old, &self.tasks[task], Rule::MigrateReset);
+        }
         let dst_nid = ctx.kernel.machine.node_of(to) as i32;
         let (src_cpu, src_nid, dst_cpu) = (cpu as i32, src as i32, to as i32);
         let ngid = self.ngid(task);

@@ -1,8 +1,9 @@
 //! How much may be dirty: `global_dirtyable_memory`, `domain_dirty_limits`, `calculate_totalreserve_pages`,
 //! `node_dirtyable_memory`, `node_dirty_ok`, `writeback_set_ratelimit` (3.1 to 6.18).
 //!
-//! Limits are parts of what could become dirty: free pages above the reserves, and pages of files on the LRU lists. Not
-//! modelled: more room for real-time tasks, limits per cgroup, high memory. Checked against `nr_dirty_threshold` and
+//! Limits are parts of what could become dirty: free pages above the reserves, and pages of files on the LRU lists; before
+//! 3.14 also of anonymous memory, while there is swap. Not modelled: that swap is full, more room for real-time tasks,
+//! limits per cgroup, of zones (3.2 to 4.7: those of their node are used), high memory. Checked against `nr_dirty_threshold` and
 //! `nr_dirty_background_threshold` of guests by a test here, and with the recordings of docs/fidelity.md.
 
 use super::PageAllocator;
@@ -41,6 +42,8 @@ pub struct Limits {
     pub background: Limit,
     /// Where writers stop.
     pub hard: Limit,
+    /// Anonymous memory could become dirty too (before 3.14, where there is swap).
+    pub anon: bool,
 }
 
 /// Current limits, in pages.
@@ -73,7 +76,7 @@ impl Limits {
 
     /// Current limits.
     pub fn now(&self, alloc: &PageAllocator, stat: &VmStat) -> Thresholds {
-        self.at(dirtyable(alloc, stat, 0..alloc.zones.len()) + 1)
+        self.at(self.dirtyable(alloc, stat, 0..alloc.zones.len()) + 1)
     }
 
     /// Limits when the machine booted, as its CPUs came online (`page_writeback_cpu_online`): of each node only the first
@@ -82,30 +85,36 @@ impl Limits {
     pub(crate) fn at_boot(&self, alloc: &PageAllocator, stat: &VmStat) -> Thresholds {
         let nodes = (alloc.zones.len() / ZONES) as u64;
         let initialised = FIRST_NODE_PAGES + SECTION_PAGES * nodes.saturating_sub(1);
-        self.at(dirtyable(alloc, stat, 0..alloc.zones.len()).min(initialised) + 1)
+        self.at(self.dirtyable(alloc, stat, 0..alloc.zones.len()).min(initialised) + 1)
+    }
+
+    /// Pages of whole nodes' zones that could become dirty.
+    fn dirtyable(&self, alloc: &PageAllocator, stat: &VmStat, zones: std::ops::Range<usize>) -> u64 {
+        let populated = || zones.clone().filter(|&zone| alloc.zones[zone].managed > 0);
+        let free: u64 = populated().map(|zone| stat.plain(zone, ZoneItem::FreePages)).sum();
+        let reserve: u64 = populated().map(|zone| reserve(alloc, zone)).sum();
+        let nodes = zones.start / ZONES..zones.end / ZONES;
+        let lists: &[NodeItem] = match self.anon {
+            false => &[NodeItem::InactiveFile, NodeItem::ActiveFile],
+            true => {
+                &[NodeItem::InactiveFile, NodeItem::ActiveFile, NodeItem::InactiveAnon, NodeItem::ActiveAnon]
+            }
+        };
+        let listed = nodes.map(|node| lists.iter().map(|&item| stat.pages.of(node, item)).sum::<u64>()).sum::<u64>();
+        free.saturating_sub(reserve) + listed
     }
 
     /// True if a node may have one more page that will be dirtied.
     pub(crate) fn node_has_room(&self, alloc: &PageAllocator, stat: &VmStat, node: usize) -> bool {
-        let memory = dirtyable(alloc, stat, node * ZONES..(node + 1) * ZONES);
+        let memory = self.dirtyable(alloc, stat, node * ZONES..(node + 1) * ZONES);
         let limit = match self.hard {
             Limit::Percent(percent) => percent.min(100) * memory / 100,
-            Limit::Pages(pages) => pages.min(MOST_PAGES) * memory / (dirtyable(alloc, stat, 0..alloc.zones.len()) + 1),
+            Limit::Pages(pages) => pages.min(MOST_PAGES) * memory / (self.dirtyable(alloc, stat, 0..alloc.zones.len()) + 1),
         };
         stat.pages.of(node, NodeItem::Dirty) + stat.pages.of(node, NodeItem::Writeback) <= limit
     }
 }
 
-/// Pages of whole nodes' zones that could become dirty.
-fn dirtyable(alloc: &PageAllocator, stat: &VmStat, zones: std::ops::Range<usize>) -> u64 {
-    let populated = || zones.clone().filter(|&zone| alloc.zones[zone].managed > 0);
-    let free: u64 = populated().map(|zone| stat.plain(zone, ZoneItem::FreePages)).sum();
-    let reserve: u64 = populated().map(|zone| reserve(alloc, zone)).sum();
-    let nodes = zones.start / ZONES..zones.end / ZONES;
-    let files = [NodeItem::InactiveFile, NodeItem::ActiveFile];
-    let files: u64 = nodes.map(|node| files.map(|item| stat.pages.of(node, item)).iter().sum::<u64>()).sum();
-    free.saturating_sub(reserve) + files
-}
 
 /// Pages of a zone that the kernel keeps for itself.
 fn reserve(alloc: &PageAllocator, zone: usize) -> u64 {
@@ -126,12 +135,12 @@ mod tests {
 
     #[test]
     fn parts_are_the_kernels() {
-        let limits = Limits { background: Limit::Percent(50), hard: Limit::Percent(70) };
+        let limits = Limits { background: Limit::Percent(50), hard: Limit::Percent(70), anon: false };
         // A guest with kernel 6.1 printed these two together.
         assert_eq!(limits.at(72_525), Thresholds { background: 36_262, hard: 50_763 });
         assert_eq!(limits.at(72_525).freerun(), 43_512);
         // One that is not below the other is half of it.
-        let limits = Limits { background: Limit::Percent(10), hard: Limit::Pages(1000) };
+        let limits = Limits { background: Limit::Percent(10), hard: Limit::Pages(1000), anon: false };
         assert_eq!(limits.at(20_000), Thresholds { background: 500, hard: 1000 });
         assert_eq!([ratelimit_pages(49_000, 3), ratelimit_pages(100, 3)], [510, 16]);
     }

@@ -50,6 +50,8 @@ kernel.filemap.mmap_hits | reclaim-6.1 | faults
 kernel.filemap.large_folios | reclaim-6.1; kernel.filemap.readahead=aligned | true
 kernel.filemap.large_folios | reclaim-6.1 | true | refused large_folios
 kernel.filemap.cold_pages | reclaim-6.1 | true
+kernel.filemap.writes_mark_accessed | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.reader.region.file.size=4 MiB; process.heap.region.heap.size=4 MiB | true
+kernel.writeback.dirtyable_anon | reclaim-6.1; machine.swap.size=1 GiB | true
 kernel.writeback.only_expired | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.reader.region.file.size=4 MiB; process.heap.region.heap.size=4 MiB; kernel.sysctl.vm.dirty_writeback_centisecs=5; kernel.sysctl.vm.dirty_expire_centisecs=10 | true
 kernel.writeback.dm_delay | reclaim-6.1; machine.disk.ticks=true | thread
 kernel.writeback.dm_delay | reclaim-6.1 | thread | refused disk.ticks
@@ -123,7 +125,7 @@ kernel.numa_balancing.scan_overhead_cap | numa-6.1; machine.cost.scan_pte=9 us |
 kernel.numa_balancing.scan_virtual_limit | numa-6.1 | false
 kernel.numa_balancing.period_adaptation | numa-6.1 | local-7
 kernel.numa_balancing.period_by_group | numa-6.1 | false
-kernel.numa_balancing.period_reset | numa-6.1 | move-attempt
+kernel.numa_balancing.period_reset | numa-6.1 | move
 kernel.numa_balancing.period_before_placement | numa-4.17 | false
 kernel.numa_balancing.group_placement | numa-6.1 | task-and-group
 kernel.numa_balancing.own_faults_decide | numa-2014-v1 | false | unseen

@@ -155,6 +155,9 @@ impl AccessState {
         if self.dirty(kernel, caller, region, page) {
             kernel.spend(caller.cpu, self.costs.file_dirty);
         }
+        if kernel.reclaim.rules.writes_mark_accessed {
+            self.mark_accessed(kernel, caller.cpu, pfn);
+        }
         self.regions[region].lock.hold(kernel.clock(caller.cpu));
         Ok(Touched::Done)
     }

@@ -4,7 +4,8 @@
 //! A file that is used has a dentry, which keeps its inode; between two uses both wait for the next. The shrinker of
 //! the file system scans the same share of the dentries as of the inodes without one, the oldest first, and spares once
 //! those used since the last scan. A scanned inode loses the clean, unmapped pages of its file (`pginodesteal`, of
-//! kswapd `kswapd_inodesteal`), which do not count as reclaimed, and is freed when no page is left. Not modelled:
+//! kswapd `kswapd_inodesteal`), which count as reclaimed with the pages of slabs, but is freed only by a later scan that
+//! finds no page. Not modelled:
 //! inodes that are dirty or in use during the scan, directories, caches of several orders, deletion of single files; in
 //! 2.6.36 and 2.6.37 there were two shrinkers. Checked by tests here and in `tests/reclaim_2012.rs`.
 
@@ -223,8 +224,9 @@ impl TaskCtx<'_> {
         let (names, inodes) = self.memory.inodes.counts;
         let share = |of: u64| count * of / (names + inodes + 1);
         let mut gone = self.memory.inodes.prune_names(self.kernel, by, share(names));
-        let mut stolen = 0;
-        for _ in 0..share(inodes) {
+        let (mut stolen, mut left_to_scan) = (0, share(inodes));
+        while left_to_scan > 0 {
+            left_to_scan -= 1;
             let Some(number) = self.memory.inodes.oldest() else { break };
             let place = (number, self.memory.inodes.files[number].moves);
             if std::mem::take(&mut self.memory.inodes.files[number].referenced) {
@@ -234,14 +236,16 @@ impl TaskCtx<'_> {
             let (region, pages) = (self.memory.inodes.files[number].region, self.memory.inodes.pages(number));
             let (dropped, left) = self.memory.invalidate(self.kernel, &caller, region, pages);
             stolen += dropped;
-            if left == 0 {
+            if dropped + left == 0 {
                 self.memory.inodes.forget(self.kernel, by, number);
                 gone += 1;
             } else {
-                self.memory.inodes.files[number].referenced = true;
+                // `iput` marks it, and it is found at the same end of the list again, which only takes the mark.
+                left_to_scan = left_to_scan.saturating_sub(1);
                 self.memory.inodes.nameless.push_back(place);
             }
         }
+        self.kernel.reclaim.reclaimed_slab += stolen;
         let events = &mut self.kernel.stat.events.reclaim;
         *if kswapd { &mut events.kswapd_inodesteal } else { &mut events.pginodesteal } += stolen;
         gone

@@ -164,6 +164,7 @@ impl Slab {
             self.partial.remove(&place);
         }
         self.blocks.remove(&page);
+        kernel.reclaim.reclaimed_slab += 1 << kernel.alloc.frames.order(page);
         let gone = kernel.free_unchecked(cpu, task, page);
         debug_assert!(gone.is_ok(), "a block of a cache was allocated");
     }

@@ -124,6 +124,8 @@ pub struct Rules {
     pub readahead: ReadaheadWindows,
     /// Read-ahead allocates large folios.
     pub large_folios: bool,
+    /// Calls that write pages mark them accessed.
+    pub writes_mark_accessed: bool,
     /// What counts against misses of mapped reads.
     pub mmap_hits: MmapHits,
     /// Pages of files are allocated as cold ones, and read-ahead may retry.
@@ -175,6 +177,7 @@ impl Rules {
         mmap_sequential: false,
         readahead: ReadaheadWindows::OnDemand,
         large_folios: false,
+        writes_mark_accessed: false,
         mmap_hits: MmapHits::Pages,
         cold_pages: false,
         writes_dirty_files: true,
@@ -233,6 +236,8 @@ pub(crate) struct Reclaim {
     /// By CPU.
     pub(crate) batches: Vec<Batches>,
     pub(crate) batch_refs: BatchRefs,
+    /// Pages of slabs and of inodes that shrinkers have freed (`reclaimed_slab`).
+    pub(crate) reclaimed_slab: u64,
     /// All cgroups, the root first.
     pub groups: Vec<Group>,
     /// By lruvec of a target: how many cgroups below it the passes of tasks have visited.
@@ -335,6 +340,7 @@ impl Reclaim {
             awaits_room: false,
             batches: vec![Batches::default(); cpus],
             batch_refs: BatchRefs::default(),
+            reclaimed_slab: 0,
             groups: cgroups.into_iter().map(|config| Group { config, ..Group::default() }).collect(),
             stocks: vec![Stock::default(); cpus],
             over_high: 0,

@@ -216,7 +216,7 @@ impl Balance {
     fn after_zone(&mut self, ctx: &mut TaskCtx<'_>, number: usize, shrunk: bool) {
         let (zone, quarter) = (self.zone(number), ctx.variant().balanced == Balanced::Quarter);
         if shrunk || !quarter {
-            let freed = ctx.shrink_caches(&self.control, self.pages);
+            let freed = ctx.shrink_caches(&mut self.control, self.pages);
             self.total_scanned += self.control.scanned;
             if !quarter && ctx.is_given_up(zone) {
                 return;

@@ -132,7 +132,7 @@ impl Direct {
     fn after_priority(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
         let reclaimable = |zone: &usize| ctx.kernel.reclaim.reclaimable(&ctx.kernel.stat.pages, *zone);
         let pages = self.zones.iter().map(reclaimable).sum();
-        ctx.shrink_caches(&self.control, pages);
+        ctx.shrink_caches(&mut self.control, pages);
         let preferred = self.preferred();
         let control = &mut self.control;
         self.total_scanned += control.scanned;

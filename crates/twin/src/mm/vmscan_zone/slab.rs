@@ -26,10 +26,14 @@ fn to_scan(slabs: Slabs, freeable: u64, left: u64, delta: u64) -> u64 {
 
 impl TaskCtx<'_> {
     /// Shrinks all caches after a reclaim has scanned pages of zones with this many reclaimable ones; returns the
-    /// objects freed.
-    pub(super) fn shrink_caches(&mut self, control: &Control, pages: u64) -> u64 {
+    /// objects freed. Pages that this frees count as reclaimed (`reclaim_state`).
+    pub(super) fn shrink_caches(&mut self, control: &mut Control, pages: u64) -> u64 {
         let scanned = if control.scanned == 0 { BATCH } else { control.scanned };
-        (0..self.kernel.reclaim.shrinkers.len()).map(|number| self.shrink_cache(control, number, scanned, pages)).sum()
+        let caches = 0..self.kernel.reclaim.shrinkers.len();
+        self.kernel.reclaim.reclaimed_slab = 0;
+        let freed = caches.map(|number| self.shrink_cache(control, number, scanned, pages)).sum();
+        control.reclaimed += self.kernel.reclaim.reclaimed_slab;
+        freed
     }
 
     fn shrink_cache(&mut self, control: &Control, number: usize, pages_scanned: u64, pages: u64) -> u64 {

@@ -11,6 +11,8 @@ pub struct Variant {
     pub sync_pass: SyncPass,
     /// A page that is kept for another reason than a write ends lumpy mode for the rest of its batch.
     pub keep_ends_mode: bool,
+    /// So does a batch of active pages (`reset_reclaim_mode` in `shrink_active_list`; 3.4).
+    pub active_ends_mode: bool,
     /// Reclaim for orders above 3 may write to congested devices.
     pub costly_writes: bool,
     /// How memory is reclaimed for a block.
@@ -50,6 +52,7 @@ impl Variant {
         neighbours: Neighbours::PassOver,
         sync_pass: SyncPass::CongestionWait,
         keep_ends_mode: false,
+        active_ends_mode: true,
         costly_writes: false,
         blocks: Blocks::Lumpy,
         dirty_files: DirtyFiles::All,

@@ -69,7 +69,7 @@ pub struct Rules {
 impl Rules {
     /// Default sysctls, 250 ticks a second.
     pub const DEFAULT: Rules = Rules {
-        limits: Limits { background: Limit::Percent(10), hard: Limit::Percent(20) },
+        limits: Limits { background: Limit::Percent(10), hard: Limit::Percent(20), anon: false },
         expire: 30_000_000_000,
         interval: 5_000_000_000,
         laptop_mode: false,
