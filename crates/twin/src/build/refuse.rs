@@ -8,8 +8,8 @@
 use super::kernel::by_zone;
 use mmtwin_scenario::kernel::{
     Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, FallbackSteal, HighOrder, KswapdWakeup, LruScope,
-    NewAnon, NumaBalancing, Pageblocks, ReadaheadWindows, Reclaim, ReclaimCounters, References, ScanBalance, ShrinkSlab, SyncPass,
-    Sysctl, Thp, Workingset, WritebackPages,
+    NewAnon, NumaBalancing, Pageblocks, ReadaheadWindows, Reclaim, ReclaimCounters, References, ScanBalance,
+    ShrinkSlab, SyncPass, Sysctl, Thp, Workingset, WritebackPages,
 };
 use mmtwin_scenario::machine::{Costs, Line};
 use mmtwin_scenario::{Fault, Faults, Scenario, Written};

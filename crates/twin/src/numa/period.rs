@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn older_kernels_look_at_locality_alone() {
-        let rules = Rules::of("4.13");
+        let mut rules = Rules::of("3.13");
+        rules.config.period_adaptation = PeriodAdaptation::LocalSeven;
         let mut at = task(10_000, 20, 80, 5);
         rules.update_task_scan_period(&mut at, FaultTypes { shared: 70, private: 30 }, 0, None);
         // 5 slots of 1000, of which ceil(300 / 101) tenths.

@@ -297,9 +297,11 @@ impl Window<'_> {
                 let stays =
                     |pfn: u32| of.anon && users == 1 && self.kernel.machine.node_of_page(pfn.into()) == Some(node);
                 // Dirty pages of the page cache cannot be migrated without waiting.
-                let dirty = |pfn: u32| of.file && {
-                    let frames = &self.kernel.alloc.frames;
-                    frames.has(frames.head(pfn), Flag::Dirty)
+                let dirty = |pfn: u32| {
+                    of.file && {
+                        let frames = &self.kernel.alloc.frames;
+                        frames.has(frames.head(pfn), Flag::Dirty)
+                    }
                 };
                 // Until 6.12 an anonymous page that somebody else has a reference to could be copied on write.
                 let referenced = |pfn: u32| {

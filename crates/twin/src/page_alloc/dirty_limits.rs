@@ -96,9 +96,7 @@ impl Limits {
         let nodes = zones.start / ZONES..zones.end / ZONES;
         let lists: &[NodeItem] = match self.anon {
             false => &[NodeItem::InactiveFile, NodeItem::ActiveFile],
-            true => {
-                &[NodeItem::InactiveFile, NodeItem::ActiveFile, NodeItem::InactiveAnon, NodeItem::ActiveAnon]
-            }
+            true => &[NodeItem::InactiveFile, NodeItem::ActiveFile, NodeItem::InactiveAnon, NodeItem::ActiveAnon],
         };
         let listed = nodes.map(|node| lists.iter().map(|&item| stat.pages.of(node, item)).sum::<u64>()).sum::<u64>();
         free.saturating_sub(reserve) + listed
@@ -109,12 +107,13 @@ impl Limits {
         let memory = self.dirtyable(alloc, stat, node * ZONES..(node + 1) * ZONES);
         let limit = match self.hard {
             Limit::Percent(percent) => percent.min(100) * memory / 100,
-            Limit::Pages(pages) => pages.min(MOST_PAGES) * memory / (self.dirtyable(alloc, stat, 0..alloc.zones.len()) + 1),
+            Limit::Pages(pages) => {
+                pages.min(MOST_PAGES) * memory / (self.dirtyable(alloc, stat, 0..alloc.zones.len()) + 1)
+            }
         };
         stat.pages.of(node, NodeItem::Dirty) + stat.pages.of(node, NodeItem::Writeback) <= limit
     }
 }
-
 
 /// Pages of a zone that the kernel keeps for itself.
 fn reserve(alloc: &PageAllocator, zone: usize) -> u64 {

@@ -129,7 +129,7 @@ kernel.numa_balancing.period_reset | numa-6.1 | move
 kernel.numa_balancing.period_before_placement | numa-4.17 | false
 kernel.numa_balancing.group_placement | numa-6.1 | task-and-group
 kernel.numa_balancing.own_faults_decide | numa-2014-v1 | false | unseen
-kernel.numa_balancing.placement_moves | numa-merged-3.15 | new-node
+kernel.numa_balancing.placement_moves | numa-4.17 | new-node
 kernel.numa_balancing.cpu_faults | numa-6.1 | false
 kernel.numa_balancing.placement_at | numa-6.1 | every-fault
 kernel.numa_balancing.first_retry | numa-3.13; kernel.numa_balancing.placement_moves=never | true
@@ -194,7 +194,7 @@ kernel.reclaim.free_batches | reclaim-3.5 | true | refused freed together
 kernel.reclaim.counters | reclaim-3.5 | node | refused as events
 kernel.reclaim.swap_readahead | reclaim-6.1 | block
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
-kernel.reclaim.defer_by_order | reclaim-3.5; process.kernel.phase.0.action.0.order=5 | false
+kernel.reclaim.defer_by_order | reclaim-3.4; process.kernel.phase.0.action.0.order=5 | false
 kernel.reclaim.defer_by_order | reclaim-6.1 | false | refused by order
 kernel.reclaim.age_without_swap | reclaim-3.5; machine.swap.size=0 B | true
 kernel.reclaim.age_without_swap | reclaim-6.1 | true | refused without swap

@@ -65,13 +65,15 @@ impl Score {
         let at = |share: f64| percentile(&mut self.errors.clone(), share).map_or("n/a".into(), error);
         let signs = self.signs;
         format!(
-            "{} cells, median error {}, 90th percentile {}; published sign in {} of {} changes above the noise floor, no \
-             change in {} of {} below it",
+            "{} cells, median error {}, 90th percentile {}; published sign in {} of {} changes above the noise floor, {} of \
+             {} that are above the twin's too; no change in {} of {} below it",
             self.cells,
             at(0.5),
             at(0.9),
             signs.right,
             signs.published,
+            signs.right,
+            signs.right + signs.opposite,
             signs.still_too,
             signs.still
         )

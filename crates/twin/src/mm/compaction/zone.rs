@@ -276,7 +276,8 @@ impl Pass {
         if order == 0 {
             return self.free.pop();
         }
-        let whole = |run: &[Pfn]| run[0] % (1 << order) == 0 && run.iter().zip(run[0]..).all(|(&page, at)| page == at);
+        let whole =
+            |run: &[Pfn]| run[0].is_multiple_of(1 << order) && run.iter().zip(run[0]..).all(|(&page, at)| page == at);
         let at = self.free.windows(1 << order).position(whole)?;
         let head = self.free[at];
         self.free.drain(at..at + (1 << order));

@@ -223,8 +223,9 @@ impl TaskCtx<'_> {
         let (of, frames) = (&self.memory.regions[region], &self.kernel.alloc.frames);
         let pfns = pages.iter().filter_map(|&page| match of.entry(page) {
             // Reclaim may have written it meanwhile.
-            Entry::Present(pfn) => Some(frames.head(pfn))
-                .filter(|&pfn| frames.has(pfn, Flag::Dirty) && !frames.has(pfn, Flag::Writeback)),
+            Entry::Present(pfn) => {
+                Some(frames.head(pfn)).filter(|&pfn| frames.has(pfn, Flag::Dirty) && !frames.has(pfn, Flag::Writeback))
+            }
             Entry::Absent | Entry::Zero | Entry::Gone(_) => None,
         });
         let mut pfns: Pages = pfns.collect();

@@ -202,8 +202,8 @@ fn opening(summaries: &[Summary]) -> String {
 /// How to read the table.
 const HOW: [&str; 2] = [
     "Every scenario runs in the [lab](reference/lab.md) in mode exact, on 6.1 and 6.12, every third on 7.3 too, with \
-     the seeds 1 and 2, and in the twin from the state of each guest. No rule or cost is fitted to 7.3, and its large \
-     folios of files are not modelled. An error is the distance of the twin's median from the kernel's, without what \
+     the seeds 1 and 2, and in the twin from the state of each guest. Of 7.3 the \
+     costs of files and faults are measured, others are those of 6.12. An error is the distance of the twin's median from the kernel's, without what \
      an idle guest counts, in percent of the kernel's. A quantity is judged if one side has 1000 of it (stalls 100; phases \
      0.1 s; throughput 100 accesses per second; makespan 1 s); where the kernel has less, the error is in percent of that. \
      Node counters and placement are judged on machines with several nodes, phases with a duration by their throughput, \
