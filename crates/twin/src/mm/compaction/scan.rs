@@ -100,7 +100,8 @@ impl Pass {
             // Since 6.4 all pages of a folio that is skipped count.
             nr_scanned += if on_list && finishes { (1 << order) - 1 } else { 0 };
             if unit.is_some() {
-                (nr_taken, _) = (0, ctx.put_back(std::mem::take(&mut taken)));
+                ctx.put_back(std::mem::take(&mut taken));
+                nr_taken = 0;
                 if at < unit_end {
                     at = unit_end.min(end);
                 }
