@@ -49,15 +49,16 @@ pub struct Costs {
     pub tlb_flush_per_cpu: Cost,
     /// Waiting until the other CPUs of a process have flushed pages of it that reclaim takes.
     pub tlb_shootdown: Cost,
-    /// How long that takes besides where all CPUs share one budget: time in which the others have the budget for themselves.
-    #[serde(default, skip_serializing_if = "Cost::is_zero")]
-    pub tlb_wait: Cost,
     /// Time of such a flush on the other CPU, whose work it interrupts; absent: none besides the wait.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub tlb_interrupt: Cost,
     /// The timer interrupt of a busy CPU's tick.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub tick: Cost,
+    /// CPU time from the last work of a CPU to its idling (`do_idle`, the tick that is stopped): where all CPUs share the
+    /// time of one, the others have none meanwhile.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub enter_idle: Cost,
     /// Recording one event, where it is recorded.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub trace_event: Cost,

@@ -31,12 +31,23 @@ pub struct Worker {
     /// The same for an access in order or by strides, and for one that populates.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub access_in_order: Time,
+    /// What an access with think time takes more than that time, which contains the access as measured when the process
+    /// began.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub think_excess: Time,
 }
 
 /// Checks how much it is.
 pub(super) fn check(text: &MachineText, check: &mut Check<'_>) {
-    let Worker { heap_pages, heap_pages_per_thread, heap_absent_pages, heap_hot_pages, access: _, access_in_order: _ } =
-        text.worker;
+    let Worker {
+        heap_pages,
+        heap_pages_per_thread,
+        heap_absent_pages,
+        heap_hot_pages,
+        access: _,
+        access_in_order: _,
+        think_excess: _,
+    } = text.worker;
     for (key, pages, most) in [
         ("heap_pages", heap_pages.get(), MAX_HEAP),
         ("heap_pages_per_thread", heap_pages_per_thread, MAX_PER_THREAD),

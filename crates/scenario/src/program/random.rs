@@ -27,6 +27,8 @@ pub enum Use {
     HintFault = 9,
     /// Pages that were accessed since the last check of reclaim.
     Young = 10,
+    /// Which of some timers for one tick is the earliest.
+    Turns = 11,
 }
 
 /// Random numbers of one use.

@@ -157,6 +157,7 @@ pub(crate) fn heap(of: &say::Machine) -> Heap {
         heap_hot_pages,
         access: _,
         access_in_order: _,
+        think_excess: _,
     } = of.worker;
     Heap { pages: heap_pages.get(), per_thread: heap_pages_per_thread, absent: heap_absent_pages, hot: heap_hot_pages }
 }
@@ -191,7 +192,6 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         io_schedule: cost.io_schedule.0,
         count_objects: cost.slab_count.0,
         shootdown: cost.tlb_shootdown.0,
-        shootdown_wait: cost.tlb_wait.0,
         interrupt: cost.tlb_interrupt.0,
         free_page: cost.reclaim_free_page.0,
         free_buffers: cost.reclaim_free_buffers.0,

@@ -67,7 +67,9 @@ pub fn kernel_of(scenario: &Scenario, (on, iomem): (&SaidMachine, &Iomem), probe
     }
     kernel.probe.set_era(scenario.kernel.events.era());
     kernel.set_writeback(writeback(&scenario.kernel, scenario.machine.swap.is_some()));
-    kernel.set_single_threaded_tcg(on.cpu.single_threaded_tcg);
+    if on.cpu.single_threaded_tcg {
+        kernel.share_budget(on.cost.enter_idle.0);
+    }
     kernel.set_event_time(on.cost.trace_event.0);
     kernel.set_tick_cost(on.cost.tick.0);
     kernel.age_counters(scenario.run.seed);

@@ -297,7 +297,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         tlb_flush: _,
         tlb_flush_per_cpu: _,
         tlb_shootdown: _,
-        tlb_wait: _,
+        enter_idle: _,
         tlb_interrupt: _,
         tick: _,
         trace_event: _,

@@ -205,7 +205,11 @@ impl Engine<'_> {
                     return Ok(Step::Ended);
                 }
                 let due = working.begun + done * interval.0 * PS_PER_NS;
-                return Ok(if due > self.kernel.clock(caller.cpu) { Step::Asleep(due) } else { Step::On });
+                return Ok(if due > self.kernel.clock(caller.cpu) {
+                    self.nanosleep(caller.cpu, due)
+                } else {
+                    Step::On
+                });
             }
             ActionKind::CpuOffline { cpus } => {
                 for &cpu in cpus.numbers() {
@@ -232,6 +236,12 @@ impl Engine<'_> {
             ActionKind::Discard { .. } | ActionKind::CgroupLimit { .. } | ActionKind::MemoryReclaim { .. } => {}
         }
         Ok(Step::Ended)
+    }
+
+    /// Sleeps until a time by a call, whose work takes time as well.
+    pub(super) fn nanosleep(&mut self, cpu: u32, until: Ps) -> Step {
+        self.kernel.spend(cpu, self.scenario.machine.cost.nanosleep.0);
+        Step::Asleep(until.max(self.kernel.clock(cpu)))
     }
 
     /// Looks names up, each another.
@@ -276,7 +286,7 @@ impl Engine<'_> {
             if let Some(due) = work.rate.map(|rate| due(working, work.request.order, rate))
                 && due > self.kernel.clock(cpu)
             {
-                return Ok(Step::Asleep(due));
+                return Ok(self.nanosleep(cpu, due));
             }
             match self.kernel.allocate_unchecked(work_caller, &work.request) {
                 Ok(got) => {

@@ -56,8 +56,10 @@ impl Engine<'_> {
         let mut found: Vec<(usize, Unit, Ps, usize)> = Vec::new();
         let mut paces = vec![0; self.memory.mappings.len()];
         let mut by_pool: BTreeMap<usize, (usize, Vec<Share>)> = BTreeMap::new();
+        let sharers = self.kernel.sharers() as f64;
         for (thread, at) in self.threads.iter_mut().enumerate() {
             let Activity::Accessing(accessor) = &mut at.activity else { continue };
+            let pace = accessor.pace * sharers;
             let runs = self.queues.running(at.caller.cpu) == Some(thread);
             let from = if runs { self.kernel.clock(at.caller.cpu).max(clock) } else { clock };
             if runs {
@@ -65,7 +67,7 @@ impl Engine<'_> {
                 let random = self.memory.hint_random.of(IMAGE | thread as u64);
                 for (number, &(mapping, unit)) in (0..).zip(&image[thread]) {
                     if self.memory.mappings[mapping].has(unit) {
-                        let at = from + random.below(clock.wrapping_add(number), accessor.pace as u64);
+                        let at = from + random.below(clock.wrapping_add(number), pace as u64);
                         found.push((mapping, unit, at, thread));
                     }
                 }
@@ -73,11 +75,11 @@ impl Engine<'_> {
             let sleeps = accessor.list.iter().any(|access| access.plan.sleep > 0);
             // A thread that sleeps between accesses wakes within the time.
             let wakes = sleeps && !self.queues.holds(at.caller.cpu, thread);
-            if accessor.explicit || accessor.pace <= 0.0 || !(runs || wakes) {
+            if accessor.explicit || pace <= 0.0 || !(runs || wakes) {
                 continue;
             }
             let time = end.saturating_sub(from);
-            let turns = (time as f64 / accessor.pace) as u64 + 1;
+            let turns = (time as f64 / pace) as u64 + 1;
             for (number, access) in accessor.list.iter().enumerate() {
                 let Some(mapping) = access.mapping.filter(|_| access.active()) else { continue };
                 let touches = turns.min(access.left().unwrap_or(u64::MAX));

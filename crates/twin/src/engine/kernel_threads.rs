@@ -146,7 +146,7 @@ impl Engine<'_> {
     /// Wakes a kernel thread that runs on some CPUs or, if they are none, on all. One that has woken by itself, and has
     /// not run since, stays where it is.
     pub(super) fn wake_kernel_thread(&mut self, thread: usize, cpus: Vec<u32>, at: Ps) -> Result<(), RunError> {
-        if self.queues.holds(self.threads[thread].caller.cpu, thread) {
+        if self.stays_awake(thread) || self.queues.holds(self.threads[thread].caller.cpu, thread) {
             return Ok(());
         }
         let before = self.threads[thread].caller.cpu;

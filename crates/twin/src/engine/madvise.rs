@@ -50,7 +50,7 @@ impl Engine<'_> {
                 None => {
                     let due = working.attempt.map(|last| last + interval.0 * PS_PER_NS);
                     if let Some(due) = due.filter(|due| *due > clock) {
-                        return Ok(Step::Asleep(due));
+                        return Ok(self.nanosleep(caller.cpu, due));
                     }
                     working.attempt = Some(clock);
                     pages.start

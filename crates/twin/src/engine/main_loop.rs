@@ -1,7 +1,8 @@
 //! Virtual time: choice of the next CPU, timers, start and end of phases.
 //!
 //! CPUs with runnable threads wait in order of (clock, CPU). The first of them runs its thread until the next is behind
-//! it, until something is due, or until the epoch ends; kernel timers run before that. A CPU with several threads
+//! it, until something is due, or until the epoch ends; kernel timers run before that. CPUs that share the time of one
+//! take turns ([`super::turns`]). A CPU with several threads
 //! switches between them by the scheduler's rules ([`crate::sched`]). Times within one step of a CPU are exact; shared
 //! lists may include changes of other CPUs' steps, at most an epoch ahead.
 
@@ -18,6 +19,7 @@ use crate::build::BuildError;
 use crate::hw::load::Load;
 use crate::lab_guest::host::Host;
 use crate::lab_guest::recorder::Recorder;
+use crate::lab_guest::turns::Turns;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::slab::dentry::Dentries;
@@ -115,6 +117,8 @@ pub(crate) struct Engine<'a> {
     pub(super) fixed: BTreeSet<Ns>,
     /// CPUs with something to run.
     pub(super) ready: Ready,
+    /// Turns of CPUs that share the time of one.
+    pub(super) turns: Option<Turns>,
     /// The threads that run are known not to be in one and the same page loop.
     pub(crate) not_batchable: bool,
     pub(super) epoch_end: Ps,
@@ -197,6 +201,7 @@ impl<'a> Engine<'a> {
             due: Timers::default(),
             fixed: BTreeSet::new(),
             ready: Ready::new(cpus),
+            turns: scenario.machine.cpu.single_threaded_tcg.then(|| Turns::new(cpus, scenario.run.seed)),
             not_batchable: false,
             epoch_end: 0,
             epoch_ended: 0,
@@ -325,7 +330,7 @@ impl<'a> Engine<'a> {
     /// Runs the next timer or CPU; false at the end of the run.
     fn next(&mut self, now: &mut Ns) -> Result<bool, Stop> {
         self.share_host();
-        let ready = self.ready.first();
+        let ready = self.next_cpu();
         let due = self.due.next_at();
         let is_due = match (ready, due) {
             (Some((clock, _)), Some(at)) => at.saturating_mul(PS_PER_NS) <= clock,
@@ -344,6 +349,7 @@ impl<'a> Engine<'a> {
         }
         let Some(timer) = self.due.take(Ns::MAX) else { return Ok(false) };
         *now = (*now).max(timer.at);
+        self.turns.iter_mut().for_each(Turns::timer_ran);
         self.check_progress(timer.at.saturating_mul(PS_PER_NS), None)?;
         while self.fixed.first().is_some_and(|&at| at <= timer.at) {
             self.fixed.pop_first();

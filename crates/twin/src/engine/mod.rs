@@ -30,6 +30,7 @@ mod sample;
 mod slowpath;
 mod step;
 mod thread_moves;
+mod turns;
 mod vmalloc_test;
 mod wake;
 mod watch;

@@ -232,7 +232,8 @@ impl Engine<'_> {
                 Pattern::Draws(..) => worker.access,
                 Pattern::Walk(_) => worker.access_in_order,
             };
-            plan.think = plan.think.max(own.0);
+            let thinks = if plan.think > 0 { plan.think + worker.think_excess.0 } else { 0 };
+            plan.think = thinks.max(own.0);
             if plan.sleep > 0 {
                 plan.think += nanosleep;
                 plan.sleep += TIMER_SLACK;
@@ -288,7 +289,7 @@ impl Engine<'_> {
             self.numa_forget(thread);
             let this = &mut self.threads[thread];
             this.sleeps += 1;
-            this.throttled = None;
+            (this.throttled, this.overrun) = (None, None);
             let (slowpath, high, node_reclaim) = (this.slowpath.take(), this.high.take(), this.node_reclaim.take());
             let direct = slowpath.and_then(|slowpath| slowpath.direct);
             let asleep = [

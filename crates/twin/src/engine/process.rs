@@ -2,6 +2,7 @@
 
 use super::action_stats::{ActionStats, Part};
 use super::exit::Exit;
+use super::turns::Overrun;
 use crate::build;
 use crate::build::BuildError;
 use crate::frame::Pfn;
@@ -66,6 +67,8 @@ pub(crate) struct Thread {
     pub denied: bool,
     /// Why it sleeps, if that is in reclaim.
     pub throttled: Throttled,
+    /// What is left of its last step, where CPUs take turns.
+    pub overrun: Option<Overrun>,
 }
 
 /// Activity of a thread.
@@ -346,6 +349,7 @@ impl Thread {
             high: None,
             denied: false,
             throttled: None,
+            overrun: None,
         }
     }
 }

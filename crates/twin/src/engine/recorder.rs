@@ -102,17 +102,18 @@ impl Engine<'_> {
         Ok(true)
     }
 
-    /// The recorder works until a time, or until its sample is done.
-    pub(crate) fn record(&mut self, task: usize, until: Ps) -> Result<(), RunError> {
-        let (cpu, share) = (self.cpu_of(task), self.kernel.share());
-        let time = until.saturating_sub(self.kernel.clock(cpu)).div_ceil(share);
+    /// The recorder, which has run until `begin`, works until a time, or until its sample is done.
+    pub(crate) fn record(&mut self, task: usize, begin: Ps, until: Ps) -> Result<(), RunError> {
+        let cpu = self.cpu_of(task);
+        let time = until.saturating_sub(self.kernel.clock(cpu));
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         let time = time.min(recorder.left);
         recorder.left -= time;
         let done = recorder.left == 0;
         self.kernel.spend(cpu, time);
-        self.numa_ran(task, time * share);
-        self.queues.ran(cpu, task, time * share);
+        let ran = self.kernel.clock(cpu) - begin;
+        self.numa_ran(task, ran);
+        self.queues.ran(cpu, task, ran);
         if done && self.queues.dequeue(cpu, task) {
             self.kernel.enter_idle(cpu)?;
         }

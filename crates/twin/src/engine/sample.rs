@@ -174,11 +174,8 @@ impl Engine<'_> {
         let totals = self.psi.as_mut().map_or(&[][..], |psi| psi.read(at * PS_PER_NS));
         let rows = (totals.first().map(system), cgroups(self.scenario, &self.kernel, totals));
         self.sampler.sample(&mut self.kernel, &placed, &tasks, rows, at, self.sink);
-        if !self.wake_recorder(time, at)? && self.kernel.spend_beside(time) {
-            // The running thread of a CPU has run all the time.
-            for cpu in 0..self.queues.cpus() as u32 {
-                self.queues.running(cpu).into_iter().for_each(|thread| self.numa_ran(thread, time));
-            }
+        if !self.wake_recorder(time, at)? {
+            self.kernel.spend_beside(time);
         }
         Ok(())
     }

@@ -1,13 +1,16 @@
 //! One step of a CPU: its thread runs until the next CPU is behind it, until something is due, or until the epoch ends. While
 //! memory is reclaimed, and where accesses are drawn in bulk on CPUs of their own, it has a turn of some time, in which others
-//! may wake.
+//! may wake. CPUs that share the time of one have turns by other rules ([`super::turns`]).
 //!
 //! Which CPU is next is in [`super::main_loop`]; what a thread does is its [`Activity`].
 
 use super::main_loop::{Engine, Step, Stop};
 use super::process::Activity;
 use super::slowpath::SHORTEST_TURN;
+use super::turns::Overrun;
+use crate::lab_guest::turns::Turns;
 use crate::mm::slowpath::AllocSlowpath;
+use crate::sched::TaskState;
 use crate::time::{PS_PER_NS, Ps};
 use crate::workload::accessor::Accessor;
 
@@ -23,6 +26,7 @@ impl Engine<'_> {
             self.make_ready(cpu);
             return Ok(());
         }
+        self.kernel.begin_turn(cpu, clock);
         self.run_kernel_timers(clock / PS_PER_NS);
         if clock >= self.epoch_end {
             self.end_epoch(clock)?;
@@ -36,6 +40,8 @@ impl Engine<'_> {
             }
         }
         if self.kernel.pay_ticks(cpu) {
+            // It sets its next tick.
+            self.turns.iter_mut().for_each(Turns::kick);
             if self.recorder() != Some(thread) {
                 self.account(cpu, thread, begin);
             }
@@ -43,20 +49,24 @@ impl Engine<'_> {
             return Ok(());
         }
         let due = self.due.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
-        let until = self.epoch_end.min(due).min(self.kernel.begin_step(cpu));
+        let turn_end = self.turns.as_ref().map(Turns::end);
+        let until = self.epoch_end.min(due).min(turn_end.map_or(Ps::MAX, |end| end.max(clock + 1)));
         if self.recorder() == Some(thread) {
-            return Ok(self.record(thread, until)?);
+            return Ok(self.record(thread, begin, until)?);
         }
-        if self.run_loops_together(until)? {
+        if turn_end.is_none() && self.run_loops_together(until)? {
             return Ok(());
         }
-        // One CPU at a time, so that they reach the allocator, or marked pages, in order.
-        let next = self.ready.first().map_or(Ps::MAX, |(at, other)| at + Ps::from(cpu < other));
-        let in_order = until.min(next).max(clock + 1);
-        let together = match self.reclaims() {
-            true => self.turn_ends(clock, due, in_order),
-            false if self.may_pass_wakeups(thread) => until.max(self.turn_ends(clock, due, in_order)),
-            false => until,
+        if let Some(overrun) = self.threads[thread].overrun.take() {
+            self.work_off(thread, overrun, begin, until)?;
+            self.process_effects(cpu, clock)?;
+            self.make_ready(cpu);
+            return Ok(());
+        }
+        let (in_order, together) = match turn_end {
+            // No other CPU runs meanwhile.
+            Some(_) => (until, until),
+            None => self.step_ends(thread, clock, due, until),
         };
         self.psi_runs(thread);
         let reclaim = self.reclaim(thread, together);
@@ -69,7 +79,29 @@ impl Engine<'_> {
         };
         self.note_high(thread);
         let waits = self.psi_stepped(thread, reclaim.is_some(), step);
+        let left = self.end_turn(cpu);
         self.account(cpu, thread, begin);
+        match left {
+            Some((left, ends)) => self.threads[thread].overrun = Some(Overrun::new(left, ends, step, waits)),
+            None => self.end_step(thread, step, waits)?,
+        }
+        self.process_effects(cpu, clock)?;
+        self.make_ready(cpu);
+        Ok(())
+    }
+
+    /// A CPU's step is over, and its turn if that has ended. What it did beyond, which is taken back, and when it would have
+    /// done that.
+    fn end_turn(&mut self, cpu: u32) -> Option<(Ps, Ps)> {
+        let turns = self.turns.as_mut()?;
+        let ends = self.kernel.clock(cpu);
+        let (beyond, end) = self.kernel.end_turn(cpu, turns.end());
+        turns.ends(end);
+        Some((beyond, ends)).filter(|_| beyond > 0)
+    }
+
+    /// A thread's step is over.
+    pub(super) fn end_step(&mut self, thread: usize, step: Step, waits: TaskState) -> Result<(), Stop> {
         match step {
             Step::On => {}
             Step::Asleep(until) => self.sleep(thread, until, waits)?,
@@ -78,13 +110,25 @@ impl Engine<'_> {
             Step::Still => return Err(self.stands_still(Some(thread)).into()),
             Step::Waits => return Err(self.waits_for_ever(thread).into()),
         }
-        self.process_effects(cpu, clock)?;
-        self.make_ready(cpu);
         Ok(())
     }
 
+    /// Until when a CPU with time of its own runs: in order with others, and if it does not depend on them.
+    fn step_ends(&self, thread: usize, clock: Ps, due: Ps, until: Ps) -> (Ps, Ps) {
+        // One CPU at a time, so that they reach the allocator, or marked pages, in order.
+        let cpu = self.threads[thread].caller.cpu;
+        let next = self.ready.first().map_or(Ps::MAX, |(at, other)| at + Ps::from(cpu < other));
+        let in_order = until.min(next).max(clock + 1);
+        let together = match self.reclaims() {
+            true => self.turn_ends(clock, due, in_order),
+            false if self.may_pass_wakeups(thread) => until.max(self.turn_ends(clock, due, in_order)),
+            false => until,
+        };
+        (in_order, together)
+    }
+
     /// A thread has run on its CPU since a time.
-    fn account(&mut self, cpu: u32, thread: usize, begin: Ps) {
+    pub(super) fn account(&mut self, cpu: u32, thread: usize, begin: Ps) {
         let ran = self.kernel.clock(cpu) - begin;
         self.threads[thread].ran += ran;
         if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
@@ -94,12 +138,10 @@ impl Engine<'_> {
         self.queues.ran(cpu, thread, ran);
     }
 
-    /// True if a thread's accesses are drawn in bulk and take the same time whoever wakes meanwhile: where CPUs share the time of
-    /// one, they do not. To end a draw of a million at every wakeup on any CPU would take most of a run's time.
+    /// True if a thread's accesses are drawn in bulk and take the same time whoever wakes meanwhile. To end a draw of a million at every wakeup on any CPU would take most of a run's time.
     fn may_pass_wakeups(&self, thread: usize) -> bool {
         let drawn = |of: &Accessor| !of.explicit && of.replay.is_none();
-        !self.scenario.machine.cpu.single_threaded_tcg
-            && matches!(&self.threads[thread].activity, Activity::Accessing(of) if drawn(of))
+        matches!(&self.threads[thread].activity, Activity::Accessing(of) if drawn(of))
     }
 
     /// End of a CPU's turn while memory is reclaimed, or accesses are drawn in bulk. Every written page and every wakeup is a
@@ -107,7 +149,7 @@ impl Engine<'_> {
     fn turn_ends(&self, clock: Ps, due: Ps, in_order: Ps) -> Ps {
         let fixed = self.fixed.first().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
         let until = due.max(clock + self.turn - SHORTEST_TURN).min(fixed).min(self.epoch_end);
-        until.min(in_order.max(clock + self.turn.max(self.kernel.slice(clock))))
+        until.min(in_order.max(clock + self.turn))
     }
 
     /// Runs a thread: in order with other CPUs, or independently if possible.

@@ -56,7 +56,12 @@ impl Engine<'_> {
                 self.go_on(other)?;
             }
         }
-        self.kernel.wait(self.threads[thread].caller.cpu, end);
+        // Its work, where CPUs take turns; else it has a CPU for itself.
+        let cpu = self.threads[thread].caller.cpu;
+        match self.turns {
+            Some(_) => self.kernel.spend(cpu, end - start * PS_PER_NS),
+            None => self.kernel.wait(cpu, end),
+        }
         working.begun = start * PS_PER_NS;
         // The remainder of the threads' equal parts, and values of the whole test, are counted for the last thread.
         working.part.operations = outcome.freed - outcome.freed / threads as u64 * (threads as u64 - 1);

@@ -17,6 +17,9 @@ impl Engine<'_> {
     /// because its waits are measured, and so does a kernel thread.
     pub(super) fn wake(&mut self, thread: usize, at: Ps) -> Result<(), RunError> {
         let reclaimed = self.threads[thread].throttled.take().is_some();
+        if self.stays_awake(thread) {
+            return Ok(());
+        }
         self.threads[thread].sleeps += 1;
         self.not_batchable = false;
         if !self.queues.is_delayed(thread)
@@ -42,6 +45,7 @@ impl Engine<'_> {
     /// A thread sleeps until a time; what it waits for meanwhile.
     pub(super) fn sleep(&mut self, thread: usize, until: Ps, waits: TaskState) -> Result<(), RunError> {
         self.stop_running(thread, waits)?;
+        self.turns.iter_mut().for_each(|turns| turns.timer_set(until));
         let sleeps = self.threads[thread].sleeps;
         self.due.set(until.div_ceil(PS_PER_NS), self.threads[thread].caller.cpu, Due::Wake(thread, sleeps));
         Ok(())

@@ -92,6 +92,7 @@ impl Engine<'_> {
         }
         for &task in &effects.lock_granted {
             if let Some(thread) = self.threads.iter().position(|thread| thread.caller.task.pid == task)
+                && !self.stays_awake(thread)
                 && !self.queues.holds(self.threads[thread].caller.cpu, thread)
             {
                 self.wake(thread, at)?;
@@ -171,7 +172,7 @@ impl Engine<'_> {
             self.memory.requests.end(&mut self.kernel, (cpu, Task::default()), request);
             return Ok(());
         };
-        if self.memory.requests.transferred(request) && !self.queues.holds(self.threads[end_io].caller.cpu, end_io) {
+        if self.memory.requests.transferred(request) {
             let cpus = if self.is_bound(end_io) { vec![ends_on] } else { Vec::new() };
             self.wake_kernel_thread(end_io, cpus, at * PS_PER_NS)?;
         }

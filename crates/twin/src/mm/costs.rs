@@ -25,8 +25,6 @@ pub(crate) struct FaultCosts {
     pub scan_page: Ps,
     /// To wait until other CPUs have flushed pages that are taken.
     pub shootdown: Ps,
-    /// Additional time while this CPU leaves the shared budget to others.
-    pub shootdown_wait: Ps,
     /// Time of the other CPU for it.
     pub interrupt: Ps,
     /// Reverse-map walk of a page, and unmapping it.

@@ -4,6 +4,7 @@
 //! before another CPU runs.
 
 use super::kernel::Kernel;
+use super::kernel::budget::Budget;
 use super::memory::AccessState;
 use super::vmscan::Reason;
 use super::writeback::Wake;
@@ -33,7 +34,10 @@ pub(crate) struct Effects {
 impl Kernel {
     /// True if something is to be done at once.
     pub(crate) fn has_effects(&self) -> bool {
-        self.reclaim.has_effects() || self.writeback.has_effects() || !self.compaction.wakes.is_empty()
+        self.budget.as_ref().is_some_and(Budget::waits)
+            || self.reclaim.has_effects()
+            || self.writeback.has_effects()
+            || !self.compaction.wakes.is_empty()
     }
 
     /// Takes the effects.

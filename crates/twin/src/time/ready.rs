@@ -27,6 +27,11 @@ impl Ready {
         Some(self.nodes[1]).filter(|first| first.1 != NONE.1)
     }
 
+    /// The clock of a CPU, if it is there.
+    pub(crate) fn clock(&self, cpu: u32) -> Option<Ps> {
+        Some(self.nodes[self.nodes.len() / 2 + cpu as usize]).filter(|of| of.1 != NONE.1).map(|of| of.0)
+    }
+
     /// Adds a CPU at a clock; one that is there stays as it is.
     #[inline]
     pub(crate) fn add(&mut self, clock: Ps, cpu: u32) {

@@ -46,8 +46,6 @@ struct Runner {
     /// Time of a loop that fetches nothing.
     work: Ps,
     fetches: Fetches,
-    /// How many times longer a fetch takes than alone on the machine.
-    share: u64,
     /// Loops to do.
     left: u64,
     /// Loops before the one that writes the shared words.
@@ -81,7 +79,7 @@ impl Runner {
     /// Does one loop that fetches the line.
     fn fetch(&mut self) {
         self.looked = (self.start, self.cpu);
-        self.start += self.work + self.fetches.next() * self.share;
+        self.start += self.work + self.fetches.next();
         self.stale = false;
         self.count(1);
     }
@@ -184,7 +182,8 @@ impl Kernel {
             } else {
                 self.stat.lines.read(log.zone, runner.cpu);
             }
-            self.clocks[runner.cpu as usize] = runner.start;
+            let clock = std::mem::replace(&mut self.clocks[runner.cpu as usize], runner.start);
+            self.spend_beside(runner.start - clock);
             self.fetches[runner.cpu as usize] = runner.fetches;
             done += loop_tasks[runner.at].left - runner.left;
             loop_tasks[runner.at].left = runner.left;
@@ -204,9 +203,8 @@ impl Kernel {
             cpu: loop_task.cpu,
             log,
             start: self.clocks[loop_task.cpu as usize],
-            work: (times.allocate + times.free + counts.len() as Ps * self.count_time(loop_task.cpu)) * self.share,
+            work: times.allocate + times.free + counts.len() as Ps * self.count_time(loop_task.cpu),
             fetches: self.fetches[loop_task.cpu as usize],
-            share: self.share,
             left: loop_task.left,
             quiet: self.quiet_loops(loop_task.cpu, &steady),
             uncounted: 0,

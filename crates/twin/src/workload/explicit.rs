@@ -44,7 +44,7 @@ pub(super) fn run(
             }
         }
         if let Some(due) = access.due.take() {
-            let think = access.plan.think * PS_PER_NS * kernel.share();
+            let think = access.plan.think * PS_PER_NS;
             access.latencies.note(kernel.clock(cpu).saturating_sub(due + think));
         }
         accessor.turn = (turn + 1) % count;

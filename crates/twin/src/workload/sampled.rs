@@ -65,7 +65,7 @@ pub(super) fn run(
 ) -> Result<AccessProgress, AllocationFailure> {
     let cpu = caller.cpu;
     let from = kernel.machine.node_of(cpu);
-    let (fault_time, share) = ((state.costs.fault + kernel.allocation_time(cpu)) as f64, kernel.share() as f64);
+    let fault_time = (state.costs.fault + kernel.allocation_time(cpu)) as f64;
     loop {
         if let Some(came) = finish(accessor, state, kernel, caller, until)? {
             return Ok(came);
@@ -92,7 +92,7 @@ pub(super) fn run(
             most = most.into_iter().chain([access.left().unwrap_or(u64::MAX), access.to_renewal()]).min();
         }
         let Some(most) = most else { return Ok(AccessProgress::Done) };
-        accessor.pace = ((turn.busy + turn.faults * fault_time) * share + turn.asleep).max(1.0);
+        accessor.pace = (turn.busy + turn.faults * fault_time + turn.asleep).max(1.0);
         let fit = (until - start) as f64 / accessor.pace;
         let mut turns = (fit as u64).clamp(1, most);
         match accessor.next_marked(state, turns) {
@@ -102,7 +102,7 @@ pub(super) fn run(
         }
         let mut faults = std::mem::take(&mut accessor.rest.faults);
         for (number, access) in accessor.list.iter_mut().enumerate().filter(|(_, access)| access.active()) {
-            let own = (turns as f64 * access.busy * share) as Ps;
+            let own = (turns as f64 * access.busy) as Ps;
             (access.time, access.user) = (access.time + own, access.user + own);
             note_load(access, state, from, turns);
             find_missing(access, number, state, kernel, turns, &mut faults);

@@ -263,7 +263,7 @@ machine.cost.purge_slice | vmalloc-6.9; machine.cost.purge_worker_share=0.5 | 9 
 machine.cost.tlb_flush | vmalloc-6.9 | 50 us
 machine.cost.tlb_flush_per_cpu | vmalloc-6.9 | 9 us
 machine.cost.tlb_shootdown | reclaim-6.1 | 9 us
-machine.cost.tlb_wait | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 9 us
+machine.cost.enter_idle | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 90 us
 machine.cost.tlb_interrupt | reclaim-6.1 | 9 us
 machine.cost.tick | reclaim-6.1 | 20 us
 machine.cost.trace_event | reclaim-6.1 | 1 us
@@ -332,6 +332,7 @@ machine.worker.heap_absent_pages | numa-6.1 | 900
 machine.worker.heap_hot_pages | numa-6.1 | 20
 machine.worker.access | reclaim-6.1 | 100 us
 machine.worker.access_in_order | reclaim-6.1 | 100 us
+machine.worker.think_excess | reclaim-6.1 | 100 us
 machine.figure.of | figure-6.1 | machine.figure.0.of=["cost"] | describes
 machine.figure.provenance | figure-6.1 | machine.figure.0.provenance=measured | describes
 machine.figure.source | figure-6.1 | machine.figure.0.source=elsewhere | describes

@@ -1,46 +1,160 @@
-//! CPUs that share the time of one, as those of QEMU do where it runs them one after another (`-icount`): one that
-//! waits for others ends its turn (`pause`), and they use the rest of it.
+//! CPUs that share the time of one, as those of QEMU do where it runs them one after another (`-icount`): while one has
+//! its turn, the others stand still. Idle time is skipped.
 //!
-//! Not modelled: how long such a wait is depends on where in its turn each CPU is; here it is a measured time (`machine.cost`).
-//! Checked by tests here and by times in guests (docs/model/reclaim.md).
+//! Whose turn it is, and for how long, is in [`crate::lab_guest::turns`]. What a step does beyond its turn is taken back
+//! here and done in later turns ([`crate::engine`]). A CPU that waits for others (`pause`, while they flush their TLBs)
+//! ends its turn. An interrupt is handled when its CPU has a turn, and the work of going idle takes time of the others.
+//!
+//! Not modelled: locks whose holder has no turn. Checked by tests here and by times in guests (docs/model/notebook.md,
+//! "Turns of one clock").
 
 use super::Kernel;
 use crate::time::Ps;
 
-impl Kernel {
-    /// A CPU waits until others have done something for it, and leaves its part of the budget to them, if they share one.
-    pub(crate) fn wait_for_others(&mut self, cpu: u32, time: Ps) {
-        if self.share == 1 {
-            return;
-        }
-        self.clocks[cpu as usize] += time;
-        let others = self.left.iter_mut().zip(&self.busy).enumerate();
-        others.filter(|(at, (_, busy))| **busy && *at != cpu as usize).for_each(|(_, (left, _))| *left += time);
+/// The time that all CPUs share.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    /// Until when it is used.
+    used: Ps,
+    /// When the CPU that has its turn began to wait for others.
+    waits_at: Option<Ps>,
+    /// By CPU: interrupts that it has not handled.
+    interrupts: Vec<Ps>,
+    /// By CPU: it has left idle, and has had no turn since.
+    woken: Vec<bool>,
+    /// What it takes to go idle.
+    enter_idle: Ps,
+}
+
+impl Budget {
+    /// A CPU waits for others: its turn is over.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits_at.is_some()
+    }
+
+    /// Something takes a time of it.
+    pub(super) fn spend(&mut self, time: Ps) {
+        self.used += time;
+    }
+
+    /// A CPU that has no turn is interrupted for a time.
+    pub(super) fn interrupt(&mut self, cpu: u32, time: Ps) {
+        self.interrupts[cpu as usize] += time;
+    }
+
+    pub(super) fn leave_idle(&mut self, cpu: u32) {
+        self.woken[cpu as usize] = true;
+    }
+
+    pub(super) fn enter_idle(&mut self) {
+        self.used += self.enter_idle;
     }
 }
 
-/// How long work takes on a CPU that is one of `share`, and one of fewer for the time that is left it.
-pub(super) fn faster(work: Ps, share: u64, left: &mut Ps) -> Ps {
-    let fewer = share - 1;
-    let done = work.min(*left / fewer);
-    // A rest that is shorter than any work is lost.
-    *left = if done < work { 0 } else { *left - done * fewer };
-    (done * fewer).saturating_add((work - done).saturating_mul(share))
+impl Kernel {
+    /// All CPUs share the time of one; going idle takes a CPU a time.
+    pub(crate) fn share_budget(&mut self, enter_idle: Ps) {
+        let cpus = self.clocks.len();
+        let (interrupts, woken) = (vec![0; cpus], vec![false; cpus]);
+        self.budget = Some(Budget { used: 0, waits_at: None, interrupts, woken, enter_idle });
+    }
+
+    /// Until when the budget is used that the CPUs share, if they do.
+    pub(crate) fn budget_used(&self) -> Option<Ps> {
+        self.budget.as_ref().map(|budget| budget.used)
+    }
+
+    /// How many CPUs have a part of the time of one.
+    pub(crate) fn sharers(&self) -> usize {
+        let busy = self.busy.iter().filter(|busy| **busy).count();
+        if self.budget.is_some() { busy.max(1) } else { 1 }
+    }
+
+    /// True if a CPU has left idle, and this is its first turn since.
+    pub(crate) fn take_woken(&mut self, cpu: u32) -> bool {
+        self.budget.as_mut().is_some_and(|budget| std::mem::take(&mut budget.woken[cpu as usize]))
+    }
+
+    /// A CPU goes on at a time, and handles its interrupts.
+    pub(crate) fn begin_turn(&mut self, cpu: u32, at: Ps) {
+        let Some(budget) = &mut self.budget else { return };
+        budget.used = budget.used.max(at);
+        let interrupts = std::mem::take(&mut budget.interrupts[cpu as usize]);
+        let clock = &mut self.clocks[cpu as usize];
+        *clock = (*clock).max(at);
+        self.spend(cpu, interrupts);
+    }
+
+    /// A CPU's step is over, and its turn is until a time, or until it waited for others. Takes back what it did beyond
+    /// that; how much that was, and when the turn ends.
+    pub(crate) fn end_turn(&mut self, cpu: u32, end: Ps) -> (Ps, Ps) {
+        let Some(budget) = &mut self.budget else { return (0, end) };
+        let end = budget.waits_at.take().map_or(end, |at| at.min(end));
+        let beyond = budget.used.saturating_sub(end);
+        budget.used -= beyond;
+        self.clocks[cpu as usize] -= beyond;
+        (beyond, end)
+    }
+
+    /// A CPU waits until others have done something for it: if they share its budget, it goes on when they have had turns.
+    pub(crate) fn wait_for_others(&mut self, cpu: u32) {
+        let others = || self.busy.iter().enumerate().any(|(other, busy)| *busy && other != cpu as usize);
+        if self.budget.is_some() && others() {
+            self.budget.iter_mut().for_each(|budget| budget.waits_at = budget.waits_at.or(Some(budget.used)));
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::faster;
+    use super::super::time::tests::cpus;
+    use super::*;
+
+    /// Two busy CPUs that share a budget.
+    fn two_cpus() -> Kernel {
+        let mut kernel = cpus(2);
+        kernel.share_budget(0);
+        (0..2).for_each(|cpu| kernel.leave_idle(cpu).unwrap());
+        kernel
+    }
 
     #[test]
-    fn unused_shares_go_to_the_others() {
-        // One of two: 30 of 50 at full speed while the other waits, the rest at half.
-        let mut left = 30;
-        assert_eq!((faster(20, 2, &mut left), left), (20, 10));
-        assert_eq!((faster(30, 2, &mut left), left), (10 + 2 * 20, 0));
-        // One of three has half instead of a third.
-        let mut left = 100;
-        assert_eq!((faster(50, 3, &mut left), left), (100, 0));
-        assert_eq!((faster(50, 3, &mut left), left), (150, 0));
+    fn one_cpu_stands_still_while_the_other_works() {
+        let mut kernel = two_cpus();
+        kernel.begin_turn(0, 0);
+        kernel.spend(0, 500);
+        assert_eq!((kernel.end_turn(0, 400), kernel.clock(0)), ((100, 400), 400), "the rest is for its next turn");
+        kernel.begin_turn(1, 400);
+        kernel.spend(1, 50);
+        assert_eq!((kernel.clock(1), kernel.budget_used()), (450, Some(450)));
+    }
+
+    #[test]
+    fn who_waits_for_others_ends_its_turn() {
+        let mut kernel = two_cpus();
+        kernel.begin_turn(0, 0);
+        kernel.spend(0, 100);
+        kernel.wait_for_others(0);
+        kernel.interrupt(1, 30);
+        kernel.spend(0, 50);
+        assert_eq!(kernel.end_turn(0, 400), (50, 100));
+        kernel.begin_turn(1, 100);
+        assert_eq!(kernel.clock(1), 130, "it was interrupted");
+        kernel.enter_idle(1).unwrap();
+        kernel.begin_turn(0, 130);
+        kernel.wait_for_others(0);
+        kernel.spend(0, 50);
+        assert_eq!(kernel.end_turn(0, 400), (0, 400), "the other is idle");
+    }
+
+    #[test]
+    fn going_idle_takes_time_of_the_others() {
+        let mut kernel = cpus(2);
+        kernel.share_budget(20);
+        (0..2).for_each(|cpu| kernel.leave_idle(cpu).unwrap());
+        assert_eq!((kernel.take_woken(1), kernel.take_woken(1)), (true, false));
+        kernel.begin_turn(1, 100);
+        kernel.enter_idle(1).unwrap();
+        assert_eq!(kernel.budget_used(), Some(120));
     }
 }

@@ -1,5 +1,6 @@
 //! CPUs that idle, stop and start, and what timers do on them: the periodic work of the counters, which costs no time.
 
+use super::budget::Budget;
 use super::{Kernel, KernelError};
 use crate::hw::Machine;
 use crate::page_alloc::Context;
@@ -15,7 +16,6 @@ impl Kernel {
                 let neighbours = &mut self.neighbours[sibling as usize];
                 *neighbours = if busy { *neighbours + 1 } else { *neighbours - 1 };
             }
-            self.set_share();
             if busy {
                 self.ticks.begin(cpu, self.clocks[cpu as usize]);
             }
@@ -66,6 +66,7 @@ impl Kernel {
     pub fn leave_idle(&mut self, cpu: u32) -> Result<(), KernelError> {
         self.check_cpu(cpu)?;
         self.set_busy(cpu, true);
+        self.budget.iter_mut().for_each(|budget| budget.leave_idle(cpu));
         if self.refresh.leave_idle(cpu) {
             self.update(self.now(cpu), cpu);
         }
@@ -76,6 +77,7 @@ impl Kernel {
     pub fn enter_idle(&mut self, cpu: u32) -> Result<(), KernelError> {
         self.check_cpu(cpu)?;
         self.set_busy(cpu, false);
+        self.budget.iter_mut().for_each(Budget::enter_idle);
         self.refresh.enter_idle(cpu);
         if self.refresh.pending(cpu) && self.stat.needs_update(cpu) {
             self.stat.fold(cpu);

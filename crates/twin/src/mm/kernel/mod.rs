@@ -3,7 +3,7 @@
 //! It owns the page allocator, the counters, the tracepoints and a clock per CPU (`time`). CPUs that idle, stop and start, and
 //! the timers of all, are in `cpus`; allocations here and in `pages`, many alike at once in `loops`.
 
-mod budget;
+pub(crate) mod budget;
 mod cpus;
 mod pages;
 mod state;
@@ -24,6 +24,7 @@ use crate::page_alloc::{Allocated, AllocationFailure, Caller, Context, NotAlloca
 use crate::probe::{Probe, Task};
 use crate::time::{Ns, PS_PER_NS, Ps, Random, Use};
 use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, ZoneItem};
+use budget::Budget;
 use cpus::running_nodes;
 use thiserror::Error;
 use time::{Fetches, Times, check_costs};
@@ -104,19 +105,13 @@ pub struct Kernel {
     busy: Vec<bool>,
     /// By CPU: busy siblings.
     neighbours: Vec<u32>,
-    /// All CPUs share the time of one.
-    single_threaded_tcg: bool,
+    /// The time that all CPUs share, if they share the time of one.
+    pub(crate) budget: Option<Budget>,
     /// Of writing an event.
     event_time: Ps,
-    /// By CPU: for how long it has the part of the budget of one that waits for it.
-    left: Vec<Ps>,
     /// Time between two ticks.
     tick: Ps,
     ticks: tick::Ticks,
-    /// How many times longer work takes than on a CPU with a budget of its own.
-    pub(crate) share: u64,
-    /// When the step under way began.
-    step_at: Ps,
 }
 
 impl Kernel {
@@ -167,13 +162,10 @@ impl Kernel {
             clocks: vec![0; cpus],
             busy: vec![false; cpus],
             neighbours: vec![0; cpus],
-            single_threaded_tcg: false,
+            budget: None,
             event_time: 0,
-            left: vec![0; cpus],
             tick: 1_000_000_000_000 / u64::from(rules.vmstat.hz.max(1)),
             ticks: tick::Ticks::default(),
-            share: 1,
-            step_at: 0,
         })
     }
 

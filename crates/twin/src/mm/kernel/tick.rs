@@ -29,6 +29,11 @@ impl Kernel {
         self.ticks = Ticks { work, paid: vec![0; cpus] };
     }
 
+    /// The first tick after a time.
+    pub(crate) fn tick_after(&self, at: Ps) -> Ps {
+        at - at % self.tick + self.tick
+    }
+
     /// A busy CPU pays for its ticks until now. True if there were any.
     pub(crate) fn pay_ticks(&mut self, cpu: u32) -> bool {
         let clock = self.clocks[cpu as usize];
@@ -36,7 +41,6 @@ impl Kernel {
         let ticks = clock / self.tick - *paid / self.tick;
         *paid = clock;
         if ticks > 0 {
-            self.begin_step(cpu);
             self.spend(cpu, ticks * self.ticks.work);
         }
         ticks > 0

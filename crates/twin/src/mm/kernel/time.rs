@@ -1,15 +1,9 @@
 //! Time of CPUs, in picoseconds, because some costs are a few nanoseconds, and the time that work takes.
-//!
-//! CPUs may share one budget, as those of an emulator with a single thread do: the busy ones take turns in equal
-//! slices, and idle time is skipped. Each of N busy CPUs has every Nth slice, so its work takes N times as long,
-//! however short the slices are; that is what is charged. A slice is the time to the next tick divided by QEMU's
-//! CPUs ([`qemu_cpus`]; `icount_percpu_budget`); it counts only while memory is reclaimed, elsewhere the order of slices within
-//! an epoch is omitted. Checked by a test here, by `tests/run.rs`, and by the guests of docs/fidelity.md.
+//! CPUs that share one budget are in [`super::budget`].
 
-use super::{Kernel, KernelError, budget};
+use super::{Kernel, KernelError};
 use crate::hw::{CounterType, LoopCosts, PageCosts};
 use crate::time::{Ns, OfObject, PS_PER_NS, Ps, Random, Use};
-use mmtwin_scenario::machine::qemu_cpus;
 
 /// Largest cost that is believed: a second.
 const MAX_COST: Ps = 1_000_000_000_000;
@@ -62,54 +56,9 @@ impl Kernel {
         self.event_time = time;
     }
 
-    /// All CPUs share the time of one, or each has its own.
-    pub fn set_single_threaded_tcg(&mut self, shared: bool) {
-        self.single_threaded_tcg = shared;
-        self.set_share();
-    }
-
-    /// The set of busy CPUs has changed: their shares of a shared budget.
-    pub(super) fn set_share(&mut self) {
-        self.share = match self.single_threaded_tcg {
-            true => (0..self.clocks.len()).filter(|&cpu| self.uses_budget(cpu)).count().max(1) as u64,
-            false => 1,
-        };
-        if self.share == 1 {
-            self.left.fill(0);
-        }
-    }
-
-    /// A CPU is busy at the time of the step under way: it has something to run, or what it ran last, which has been
-    /// simulated already, ends later.
-    fn uses_budget(&self, cpu: usize) -> bool {
-        self.busy[cpu] || self.clocks[cpu] > self.step_at
-    }
-
-    /// A step of a CPU begins; when the first of the CPUs ends that share its budget and will idle then.
-    pub(crate) fn begin_step(&mut self, cpu: u32) -> Ps {
-        if !self.single_threaded_tcg {
-            return Ps::MAX;
-        }
-        self.step_at = self.clocks[cpu as usize];
-        self.set_share();
-        let ends = self.clocks.iter().zip(&self.busy).filter(|(clock, busy)| !**busy && **clock > self.step_at);
-        ends.map(|(clock, _)| *clock).min().unwrap_or(Ps::MAX)
-    }
-
     /// True if a CPU has something to run.
     pub(crate) fn is_busy(&self, cpu: u32) -> bool {
         self.busy[cpu as usize]
-    }
-
-    /// How many times longer work takes now than it does alone on the machine.
-    pub(crate) fn share(&self) -> u64 {
-        self.share
-    }
-
-    /// Length of the slice of a CPU from a time on while others run: a slice of the shared budget, or 0.
-    pub(crate) fn slice(&self, clock: Ps) -> Ps {
-        let slice = (self.tick - clock % self.tick) / u64::from(qemu_cpus(self.clocks.len() as u32));
-        if self.single_threaded_tcg { slice * self.share } else { 0 }
     }
 
     /// Time of a CPU.
@@ -132,22 +81,27 @@ impl Kernel {
     #[inline]
     pub(crate) fn spend(&mut self, cpu: u32, time: Ps) {
         let time = time + self.probe.take_unpaid() * self.event_time;
-        let left = &mut self.left[cpu as usize];
-        let time = if *left == 0 { time.saturating_mul(self.share) } else { budget::faster(time, self.share, left) };
+        if let Some(budget) = &mut self.budget {
+            budget.spend(time);
+        }
         let clock = &mut self.clocks[cpu as usize];
         *clock = clock.saturating_add(time);
     }
 
     /// An interrupt takes some time of a CPU if that is busy: an idle one has it to spare.
     pub(crate) fn interrupt(&mut self, cpu: u32, time: Ps) {
-        if self.busy[cpu as usize] {
-            self.spend(cpu, time);
+        if !self.busy[cpu as usize] {
+            return;
+        }
+        match &mut self.budget {
+            Some(budget) => budget.interrupt(cpu, time),
+            None => self.spend(cpu, time),
         }
     }
 
     /// An interrupt of all CPUs but one.
     pub(crate) fn interrupt_others(&mut self, cpu: u32, time: Ps) {
-        if self.share > 1 {
+        if self.budget.is_some() {
             (0..self.clocks.len() as u32).filter(|&other| other != cpu).for_each(|other| self.interrupt(other, time));
             return;
         }
@@ -156,13 +110,9 @@ impl Kernel {
         busy.for_each(|(_, (clock, _))| *clock = clock.saturating_add(time));
     }
 
-    /// Work beside the CPUs' own takes a time of the budget that they share, if they do. True if they do.
-    pub(crate) fn spend_beside(&mut self, time: Ps) -> bool {
-        if self.single_threaded_tcg {
-            let busy = self.clocks.iter_mut().zip(&self.busy).filter(|(_, busy)| **busy);
-            busy.for_each(|(clock, _)| *clock += time);
-        }
-        self.single_threaded_tcg
+    /// Work beside the CPUs' own takes a time of the budget that they share, if they do.
+    pub(crate) fn spend_beside(&mut self, time: Ps) {
+        self.budget.iter_mut().for_each(|budget| budget.spend(time));
     }
 
     /// A CPU is idle until a time, if that is in the future.
@@ -195,7 +145,7 @@ pub(super) fn check_costs(costs: &PageCosts) -> Result<(), KernelError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::KernelRules;
     use super::*;
     use crate::hw::{Cpu, Machine};
@@ -203,44 +153,29 @@ mod tests {
     use crate::probe::Probe;
     use crate::vmstat::{Design, Dialect, VmStatRules};
 
-    /// Two CPUs that share one budget.
-    fn two_cpus() -> Kernel {
-        let cpus = (0..2).map(|core| Cpu { node: 0, core }).collect();
+    /// A kernel on a machine of one node.
+    pub(in super::super) fn cpus(cpus: u32) -> Kernel {
+        let cpus = (0..cpus).map(|core| Cpu { node: 0, core }).collect();
         let machine = Machine::pc(&[1 << 16], 0, cpus, vec![vec![10]]).unwrap();
         let alone = LoopCosts { work: 100.0, free_to_buddy: 0.0, count_s8: 0.0, count_u16: 0.0, count_word: 0.0 };
         let costs = PageCosts { clock_khz: 1_000_000, alone, shared_core: alone, refetch: 0.0, read_line: 0.0 };
         let (design, dialect) = (Design::Off, Dialect::V6_1);
         let vmstat = VmStatRules { design, threshold: None, stat_interval: 1_000_000_000, hz: 250, dialect };
         let rules = KernelRules { alloc: Rules::V6_1, vmstat, reclaim: crate::mm::vmscan::Rules::V6_1 };
-        let mut kernel = Kernel::new(machine, costs, rules, Probe::off()).unwrap();
-        kernel.set_single_threaded_tcg(true);
-        kernel
-    }
-
-    #[test]
-    fn work_that_was_simulated_ahead_takes_its_part_of_the_budget() {
-        let mut kernel = two_cpus();
-        (0..2).for_each(|cpu| kernel.leave_idle(cpu).unwrap());
-        assert_eq!((kernel.begin_step(1), kernel.share()), (Ps::MAX, 2));
-        kernel.spend(1, 500);
-        kernel.enter_idle(1).unwrap();
-        // CPU 0 is behind it, and shares with it until then.
-        assert_eq!((kernel.begin_step(0), kernel.share()), (1000, 2));
-        kernel.spend(0, 500);
-        assert_eq!((kernel.clock(0), kernel.begin_step(0), kernel.share()), (1000, Ps::MAX, 1));
+        Kernel::new(machine, costs, rules, Probe::off()).unwrap()
     }
 
     #[test]
     fn busy_cpus_pay_for_their_ticks() {
         const MS: Ps = 1_000_000_000;
-        let mut kernel = two_cpus();
+        let mut kernel = cpus(2);
         assert!(!kernel.pay_ticks(0), "they take no time");
         kernel.set_tick_cost(MS / 50);
         kernel.wait(1, 9 * MS);
         (0..2).for_each(|cpu| kernel.leave_idle(cpu).unwrap());
-        kernel.spend(0, 9 * MS / 2);
-        // 9 ms later two ticks of 4 ms are due, each of which takes twice its time.
-        assert_eq!((kernel.pay_ticks(0), kernel.clock(0)), (true, 9 * MS + 4 * MS / 50));
+        kernel.spend(0, 9 * MS);
+        // 9 ms later two ticks of 4 ms are due.
+        assert_eq!((kernel.pay_ticks(0), kernel.clock(0)), (true, 9 * MS + 2 * MS / 50));
         assert_eq!((kernel.pay_ticks(0), kernel.pay_ticks(1)), (false, false), "paid, and idle until 9 ms");
     }
 }

@@ -275,7 +275,7 @@ impl TaskCtx<'_> {
     pub(crate) fn flush_tlb(&mut self, cpus: Cpus) {
         if cpus.elsewhere(self.cpu) {
             self.spend(self.memory.costs.shootdown);
-            self.kernel.wait_for_others(self.cpu, self.memory.costs.shootdown_wait);
+            self.kernel.wait_for_others(self.cpu);
             match cpus {
                 Cpus::One(cpu) => self.kernel.interrupt(cpu, self.memory.costs.interrupt),
                 Cpus::None | Cpus::Several => self.kernel.interrupt_others(self.cpu, self.memory.costs.interrupt),
