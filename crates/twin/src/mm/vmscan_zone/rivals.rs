@@ -33,7 +33,7 @@ impl Reclaim {
     /// What the rules of the kernel say.
     #[inline]
     pub(super) fn decide<T: PartialEq>(&self, rule: impl Fn(&Variant) -> T) -> T {
-        let own = rule(&self.rules.per_zone_lru.unwrap_or(Variant::V2_6_36));
+        let own = rule(self.rules.per_zone_lru.as_ref().unwrap_or(&Variant::V2_6_36));
         for rival in self.rivals.iter().filter(|rival| rival.is_alike()) {
             rival.differs.set(rule(&rival.rules) != own);
         }
