@@ -237,7 +237,7 @@ mod tests {
             }
             prop_assert_eq!(bits.count(), set.len() as u64);
             let range = from.min(9000) / 3..from.min(9000);
-            for of in [from..9100, from..9000, range.clone(), 0..from] {
+            for of in [from..9100, from.min(9000)..9000, range.clone(), 0..from] {
                 prop_assert_eq!(bits.next(of.clone()), set.range(of).next().copied());
             }
             prop_assert_eq!(bits.count_within(&range), set.range(range.clone()).count() as u64);
