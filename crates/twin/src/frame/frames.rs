@@ -221,13 +221,11 @@ impl Frames {
         self.replace(page, word);
     }
 
+    /// What was there is not read: a table of zeros that is read before it is written costs a fault more for each part.
     #[inline]
     fn replace(&mut self, page: Pfn, word: u32) {
-        let before = std::mem::replace(&mut self.records[page as usize][0], word);
-        let is_free = |word: u32| word & 3 == 1;
-        if is_free(before) != is_free(word) {
-            mark(&mut self.free, page, is_free(word));
-        }
+        self.records[page as usize][0] = word;
+        mark(&mut self.free, page, word & 3 == 1);
     }
 
     /// The first page of the allocated block that a page belongs to; the page itself if there is none. Blocks are aligned
