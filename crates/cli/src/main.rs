@@ -2,6 +2,7 @@
 
 use clap::Parser;
 mod args;
+mod commit;
 mod failure;
 mod http;
 mod lab;

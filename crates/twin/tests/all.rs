@@ -27,6 +27,7 @@ mod reclaim_2012;
 mod replacement;
 mod reserve;
 mod results;
+mod rivals;
 mod run;
 mod slab;
 mod vmalloc_forms;

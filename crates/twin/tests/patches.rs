@@ -40,7 +40,7 @@ fn decisions(run: &Finished) -> Decisions {
 
 /// A full machine of 128 MiB with slow disks: a heap that is swapped, a file that is written, a stream of clean pages, and
 /// requests for huge pages.
-fn full(release: &str, kernel: &str, disks: [&str; 2]) -> String {
+pub fn full(release: &str, kernel: &str, disks: [&str; 2]) -> String {
     let [disk, swap] = disks;
     format!(
         "[machine]\nname = \"m\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0-3\"\nmemory = \"128 MiB\"\n\
@@ -62,7 +62,7 @@ fn full(release: &str, kernel: &str, disks: [&str; 2]) -> String {
 }
 
 /// The disk of files and that of swap.
-const FAST: [&str; 2] = ["40 MB/s", "40 MB/s"];
+pub const FAST: [&str; 2] = ["40 MB/s", "40 MB/s"];
 
 fn of(release: &str, kernel: &str, disks: [&str; 2]) -> Decisions {
     decisions(&ran(&full(release, kernel, disks)))

@@ -3,5 +3,6 @@
 mod error;
 pub mod fidelity;
 pub mod reproduce;
+mod text;
 
 pub use error::Error;

@@ -317,7 +317,8 @@ Examples:
   mmtwin reproduce --by-patch --seeds 4                one table for all series
   mmtwin reproduce lumpy-2012 --by-patch               and every quantity of one
   mmtwin reproduce pseudo-interleaving --variant mine.toml
-  mmtwin reproduce vmscan-2010 --style historic        as its cover letter prints it")]
+  mmtwin reproduce vmscan-2010 --style historic        as its cover letter prints it
+  mmtwin reproduce --write-docs                        docs/model/series/*.md")]
 pub struct Reproduce {
     /// Studies: numa-counters, vmalloc-purge, pseudo-interleaving, staggered-scan, vmscan-2010, lumpy-2012,
     /// explain-2012 (default: all)
@@ -337,6 +338,9 @@ pub struct Reproduce {
     /// Layout of the tables
     #[arg(long, value_enum, default_value_t = TableStyle::Modern)]
     pub style: TableStyle,
+    /// Write what each patch changes, and the score, into the pages of docs/model/series, with the commit
+    #[arg(long, conflicts_with_all = ["by_patch", "variant", "sensitivity", "style", "format", "tables"])]
+    pub write_docs: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub printing: Printing,

@@ -2,10 +2,15 @@
 
 use super::print_tables;
 use crate::args::{Format, Reproduce, TableStyle};
+use crate::commit::commit;
 use crate::{Failure, terminal};
 use mmtwin_report::model::{Finding, InputInfo};
+use mmtwin_trace::output::FileOutput;
 use mmtwin_validate::Error;
-use mmtwin_validate::reproduce::{ALL, Reproduction, Request, Study, Variant, by_patch, reproduce_as, sensitivity};
+use mmtwin_validate::reproduce::{
+    ALL, Known, Reproduction, Request, Study, Variant, by_patch, reproduce_as, sensitivity,
+};
+use std::path::Path;
 
 /// Runs the verb.
 pub fn run(arguments: Reproduce) -> Result<i32, Failure> {
@@ -13,6 +18,9 @@ pub fn run(arguments: Reproduce) -> Result<i32, Failure> {
         true => ALL.iter().collect(),
         false => arguments.names.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
     };
+    if arguments.write_docs {
+        return write_docs(&studies, &arguments);
+    }
     let historic = arguments.style == TableStyle::Historic;
     if historic && (arguments.printing.format != Format::Table || !arguments.printing.tables.is_empty()) {
         return Err(Failure::Usage("--style historic is text of all tables: without --format and --table".into()));
@@ -62,11 +70,30 @@ pub fn run(arguments: Reproduce) -> Result<i32, Failure> {
     print_tables(input, tables, remarks.map(finding).collect(), &arguments.printing)
 }
 
+/// Writes today's figures into the pages of the series.
+fn write_docs(studies: &[&Study], arguments: &Reproduce) -> Result<i32, Failure> {
+    let with_pages: Vec<&Study> = studies.iter().copied().filter(|study| study.page.is_some()).collect();
+    if with_pages.is_empty() {
+        return Err(Failure::Usage(format!("no page tells of {}", arguments.names.join(", "))));
+    }
+    let (commit, date) = commit();
+    for (study, reproduction) in with_pages.iter().zip(all(&with_pages, arguments, None)?) {
+        let file = Path::new(study.page.unwrap_or_default());
+        let failed = |message: String| Failure::Error(format!("{}: {message}", file.display()));
+        let page = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+        let page = reproduction.rewritten(&page, &commit, &date);
+        let page = page.ok_or_else(|| failed(format!("no comments between which {} is to be written", study.name)))?;
+        FileOutput::open(file, true, 0o666)?.write(page.as_bytes())?;
+    }
+    Ok(0)
+}
+
 /// Runs the studies. Of all studies those are passed over that a variant does not concern, or that have no patches where
 /// only patches are asked for.
 fn all(studies: &[&Study], arguments: &Reproduce, variant: Option<&Variant>) -> Result<Vec<Reproduction>, Failure> {
     let seeds = arguments.by_patch.then_some(arguments.seeds);
-    let request = Request { seeds, variant, ..Request::default() };
+    let known = Known::default();
+    let request = Request { seeds, variant, known: Some(&known), ..Request::default() };
     let mut reproductions = Vec::new();
     let mut other = None;
     for study in studies {

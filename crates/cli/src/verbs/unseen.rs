@@ -2,6 +2,7 @@
 
 use super::fidelity::{FILES, PAGE};
 use crate::args::{FidelityGenerate, FidelityRun, FidelitySearch, FidelityTest};
+use crate::commit::commit;
 use crate::lab::each_on_lab;
 use crate::{Failure, parallel, say};
 use mmtwin::Error;
@@ -14,10 +15,6 @@ use mmtwin_validate::fidelity::unseen::{self, Cell, Choice, Chosen, Judged, Set,
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-/// What changes the twin's results: where a commit says which twin it was.
-const OF_TWIN: [&str; 3] = ["crates", "kernels", "machines"];
 
 /// Writes the scenario of a seed.
 pub fn generate(arguments: &FidelityGenerate) -> Result<i32, Failure> {
@@ -120,18 +117,4 @@ pub fn search(arguments: &FidelitySearch) -> Result<i32, Failure> {
 fn nothing_stored(directory: &Path, what: &str) -> Failure {
     let directory = directory.display();
     Failure::Error(format!("{directory}: no runs of {what} are stored: mmtwin fidelity run --seeds 1..8"))
-}
-
-/// The commit of the repository and its date, as git says them.
-fn commit() -> (String, String) {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().to_string())
-    };
-    let unknown = || "unknown".to_string();
-    let commit = git(&["log", "-1", "--abbrev=8", "--format=%h"]).unwrap_or_else(unknown);
-    let date = git(&["log", "-1", "--format=%cs"]).unwrap_or_else(unknown);
-    let changed = git(&[&["status", "--porcelain", "--"][..], &OF_TWIN].concat());
-    let with = changed.filter(|changed| !changed.is_empty()).map_or("", |_| " with changes");
-    (commit + with, date)
 }

@@ -217,6 +217,7 @@ fn errors() {
     transcript("usage-unknown-option", &["report", V6, "--tabel", "reclaim"]);
     transcript("usage-unknown-verb", &["reprot", V6]);
     transcript("usage-reproduce", &["reproduce", "vmaloc-purge"]);
+    transcript("usage-reproduce-docs", &["reproduce", "explain-2012", "--write-docs"]);
     transcript("usage-reproduce-seeds", &["reproduce", "--by-patch", "--seeds", "0"]);
     transcript("usage-reproduce-historic", &["reproduce", "numa-counters", "--style", "historic", "--format", "csv"]);
     let variant = |file: &'static str| ["reproduce", "numa-counters", "--variant", file];

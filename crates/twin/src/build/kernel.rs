@@ -166,7 +166,7 @@ pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
     })
 }
 
-fn reclaim(of: &Kernel) -> reclaim::Rules {
+pub(super) fn reclaim(of: &Kernel) -> reclaim::Rules {
     let by_zone = by_zone(of);
     let (said, files) = (&of.reclaim, &of.filemap);
     reclaim::Rules {

@@ -11,6 +11,7 @@ pub mod manifest;
 mod numa;
 mod policy;
 mod refuse;
+mod rival;
 mod vmalloc;
 
 pub(crate) use cgroup::{cgroup_number, cgroups};
@@ -27,6 +28,8 @@ pub(crate) use numa::numa_rules;
 pub(crate) use numa::{mappings, numa};
 pub(crate) use policy::balance;
 pub use policy::policy;
+pub use rival::are_rivals;
+pub(crate) use rival::rival;
 pub use vmalloc::{vmalloc, vmalloc_test};
 
 use crate::hw::{MachineError, MemoryError};

@@ -43,6 +43,7 @@ pub use watch::Halted;
 use crate::build;
 use crate::build::BuildError;
 use crate::mm::kernel::{Kernel, KernelError, ZoneState};
+use crate::mm::vmscan_zone::Rival;
 use crate::time::Ns;
 use crate::vmalloc::StressError;
 use mmtwin_event::results::Results;
@@ -206,7 +207,24 @@ pub fn kinds(scenario: &Scenario) -> Vec<Kind> {
 
 /// Runs a scenario. Events and counters are passed to `sink`, which is neither started nor finished.
 pub fn run<'a>(scenario: &'a Scenario, options: Options<'a>, sink: &'a mut dyn Sink) -> Result<Ran, RunError> {
+    run_beside(scenario, &[], options, sink).map(|(ran, _)| ran)
+}
+
+/// Runs a scenario, and finds out which of its rivals ([`build::are_rivals`]) have the same run: the same events at the
+/// same times, the same counters and results. One that is none has another.
+pub fn run_beside<'a>(
+    scenario: &'a Scenario,
+    rivals: &[&Scenario],
+    options: Options<'a>,
+    sink: &'a mut dyn Sink,
+) -> Result<(Ran, Vec<bool>), RunError> {
     let notes = build::check(scenario)?;
     check_state(&options.state, &scenario.machine)?;
-    main_loop::Engine::new(scenario, options, sink)?.run(notes)
+    let mut engine = main_loop::Engine::new(scenario, options, sink)?;
+    let rules: Vec<_> = rivals.iter().map(|other| build::rival(scenario, other)).collect();
+    engine.kernel.reclaim.rivals = rules.iter().copied().flatten().map(Rival::new).collect();
+    let ran = engine.run(notes)?;
+    let mut found = ran.kernel.reclaim.rivals.iter();
+    let alike = rules.iter().map(|rival| rival.is_some() && found.next().is_some_and(Rival::is_alike)).collect();
+    Ok((ran, alike))
 }

@@ -3,10 +3,12 @@
 //! It stands for the kernel's `struct page`: state, order of the block a page heads, migratetype, zone, flags, cgroup,
 //! and two list links. A page that is allocated is on no list of the allocator, so its links are its place on an LRU
 //! list and its content. Records are indexed by page frame number and begin as zeros, so frames of holes and of blocks
-//! that were never split cost address space only. Not modelled: reference and map counts; a page is free, on a per-CPU
-//! list or allocated. Checked by the allocator's property tests.
+//! that were never split cost address space only. Which pages head free blocks, and which may be on LRU lists, is in
+//! bitmaps too, as compaction looks for them among millions. Not modelled: reference and map counts; a page is free, on
+//! a per-CPU list or allocated. Checked by the allocator's property tests.
 
 use super::{NO_PAGE, Pfn};
+use std::ops::Range;
 
 /// Migratetype of a page, set by its pageblock and by the allocation (`enum migratetype`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,12 +86,18 @@ pub const MAX_CGROUPS: usize = 1 << (32 - CGROUP_SHIFT);
 #[derive(Clone, Debug)]
 pub struct Frames {
     records: Vec<[u32; 4]>,
+    /// By page: it may have [`Flag::Lru`]. Every page that has it is marked.
+    listed: Vec<u64>,
+    /// By page: it heads a free block.
+    free: Vec<u64>,
 }
 
 impl Frames {
     /// Frames `0..end`.
     pub fn new(end: u64) -> Frames {
-        Frames { records: vec![[0; 4]; end as usize] }
+        // Zeros that were asked for take no memory; those that were copied would.
+        let marks = || vec![0; end.div_ceil(64) as usize];
+        Frames { records: vec![[0; 4]; end as usize], listed: marks(), free: marks() }
     }
 
     /// True if this machine has the address space for frames `0..end`: a table that is too large ends the program.
@@ -148,7 +156,20 @@ impl Frames {
         let word = &mut self.records[page as usize][0];
         let had = *word & flag as u32 != 0;
         *word = if to { *word | flag as u32 } else { *word & !(flag as u32) };
+        if flag == Flag::Lru {
+            mark(&mut self.listed, page, to);
+        }
         had
+    }
+
+    /// The first of some pages that may be on an LRU list; their end if none is.
+    pub(crate) fn next_listed(&self, pages: Range<u64>) -> u64 {
+        next_marked(&self.listed, pages)
+    }
+
+    /// The first of some pages that heads a free block; their end if none does.
+    pub(crate) fn next_free(&self, pages: Range<u64>) -> u64 {
+        next_marked(&self.free, pages)
     }
 
     /// The cgroup that an allocated page is charged to; 0 is the root.
@@ -197,7 +218,14 @@ impl Frames {
             State::Allocated => 3,
         };
         let word = state | order << ORDER_SHIFT | (migratetype as u32) << TYPE_SHIFT | (zone as u32) << ZONE_SHIFT;
+        self.replace(page, word);
+    }
+
+    /// What was there is not read: a table of zeros that is read before it is written costs a fault more for each part.
+    #[inline]
+    fn replace(&mut self, page: Pfn, word: u32) {
         self.records[page as usize][0] = word;
+        mark(&mut self.free, page, word & 3 == 1);
     }
 
     /// The first page of the allocated block that a page belongs to; the page itself if there is none. Blocks are aligned
@@ -222,6 +250,9 @@ impl Frames {
         for (record, content) in block.iter_mut().zip(content..) {
             *record = [single, link, content, owner];
         }
+        if word & Flag::Lru as u32 != 0 {
+            (head..head + pages as Pfn).for_each(|page| _ = self.set_flag(page, Flag::Lru, true));
+        }
     }
 
     /// Makes one allocated block of single ones.
@@ -233,7 +264,7 @@ impl Frames {
     /// Makes a page part of the block before it.
     #[inline]
     pub(crate) fn clear(&mut self, page: Pfn) {
-        self.records[page as usize][0] = 0;
+        self.replace(page, 0);
     }
 
     /// Owner of a page, set by [`Frames::set_owner`]; [`NO_PAGE`] by default.
@@ -270,6 +301,24 @@ impl Frames {
     }
 }
 
+#[inline]
+fn mark(marks: &mut [u64], page: Pfn, to: bool) {
+    let (word, bit) = (&mut marks[page as usize / 64], 1 << (page % 64));
+    *word = if to { *word | bit } else { *word & !bit };
+}
+
+fn next_marked(marks: &[u64], pages: Range<u64>) -> u64 {
+    let mut at = pages.start;
+    while at < pages.end {
+        let rest = marks[(at / 64) as usize] >> (at % 64);
+        if rest != 0 {
+            return (at + u64::from(rest.trailing_zeros())).min(pages.end);
+        }
+        at = (at / 64 + 1) * 64;
+    }
+    pages.end
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,5 +341,26 @@ mod tests {
         frames.clear(2);
         assert_eq!(frames.state(2), State::None);
         assert_eq!(size_of_val(&frames.records[0]), 16);
+    }
+
+    #[test]
+    fn pages_on_lists_are_found_among_many() {
+        let mut frames = Frames::new(200);
+        frames.set(8, State::Free, 3, Migratetype::Movable, 0);
+        frames.set(130, State::Free, 0, Migratetype::Movable, 0);
+        assert_eq!([0..200, 9..200, 9..130].map(|pages| frames.next_free(pages)), [8, 130, 130]);
+        frames.set(8, State::Allocated, 3, Migratetype::Movable, 0);
+        frames.clear(130);
+        assert_eq!(frames.next_free(0..200), 200);
+        assert_eq!(frames.next_listed(3..200), 200);
+        frames.set(72, State::Allocated, 3, Migratetype::Movable, 0);
+        frames.set_flag(72, Flag::Lru, true);
+        assert_eq!(
+            [0..200, 72..73, 73..200, 0..72, 0..70].map(|pages| frames.next_listed(pages)),
+            [72, 72, 200, 72, 70]
+        );
+        frames.split(72);
+        frames.set_flag(72, Flag::Lru, false);
+        assert_eq!([0..200, 79..200, 80..200].map(|pages| frames.next_listed(pages)), [73, 79, 200]);
     }
 }

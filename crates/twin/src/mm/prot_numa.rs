@@ -7,6 +7,7 @@
 //! write is writable when it is marked (no fork, no KSM here). Checked against a set.
 
 use crate::page_alloc::NodeMask;
+use std::ops::Range;
 
 /// A set of small numbers.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +60,7 @@ impl Bits {
     }
 
     /// How many there are in a range.
-    pub(crate) fn count_within(&self, range: &std::ops::Range<u64>) -> u64 {
+    pub(crate) fn count_within(&self, range: &Range<u64>) -> u64 {
         let words = range.start / 64..range.end.div_ceil(64);
         let below = |end: u64, at: u64| end.saturating_sub(64 * at).min(64);
         let mask = |bits: u64| if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
@@ -67,21 +68,26 @@ impl Bits {
         words.map(|at| u64::from(of(at).count_ones())).sum()
     }
 
-    /// The least number of at least `from`.
-    pub(crate) fn next(&self, from: u64) -> Option<u64> {
-        let at = (from / 64) as usize;
-        let rest = self.words.get(at)? >> (from % 64);
-        if rest != 0 {
-            return Some(from + u64::from(rest.trailing_zeros()));
+    /// The least number of a range.
+    pub(crate) fn next(&self, of: Range<u64>) -> Option<u64> {
+        if self.count == 0 || of.is_empty() {
+            return None;
         }
+        let at = (of.start / 64) as usize;
+        let rest = self.words.get(at)? >> (of.start % 64);
+        if rest != 0 {
+            return Some(of.start + u64::from(rest.trailing_zeros())).filter(|next| *next < of.end);
+        }
+        // Words above those of the range are not looked at: it may be a small part of the set.
+        let last = (of.end - 1) / 4096;
         let mut high = (at + 1) / 64;
         let mut rest = self.above.get(high)? >> ((at + 1) % 64) << ((at + 1) % 64);
         while rest == 0 {
             high += 1;
-            rest = *self.above.get(high)?;
+            rest = *self.above.get(high).filter(|_| high as u64 <= last)?;
         }
         let word = high * 64 + rest.trailing_zeros() as usize;
-        Some(word as u64 * 64 + u64::from(self.words[word].trailing_zeros()))
+        Some(word as u64 * 64 + u64::from(self.words[word].trailing_zeros())).filter(|next| *next < of.end)
     }
 }
 
@@ -199,12 +205,12 @@ impl Mapping {
     /// Calls `take` with every marked unit that has a page in `first..end`: base pages, then huge ones, ascending.
     pub(crate) fn each_marked(&self, first: u64, end: u64, mut take: impl FnMut(Unit)) {
         let mut at = first;
-        while let Some(page) = self.base.next(at).filter(|&page| page < end) {
+        while let Some(page) = self.base.next(at..end) {
             take(Unit { page: page as u32, huge: false });
             at = page + 1;
         }
-        let mut at = if first < end { first / HUGE_PAGES } else { u64::MAX / 2 };
-        while let Some(block) = self.huge.next(at).filter(|&block| block * HUGE_PAGES < end) {
+        let (mut at, end) = (first / HUGE_PAGES, if first < end { end.div_ceil(HUGE_PAGES) } else { 0 });
+        while let Some(block) = self.huge.next(at..end) {
             take(Unit { page: (block * HUGE_PAGES) as u32, huge: true });
             at = block + 1;
         }
@@ -230,8 +236,10 @@ mod tests {
                 prop_assert_eq!(bits.has(at), insert);
             }
             prop_assert_eq!(bits.count(), set.len() as u64);
-            prop_assert_eq!(bits.next(from), set.range(from..).next().copied());
             let range = from.min(9000) / 3..from.min(9000);
+            for of in [from..9100, from.min(9000)..9000, range.clone(), 0..from] {
+                prop_assert_eq!(bits.next(of.clone()), set.range(of).next().copied());
+            }
             prop_assert_eq!(bits.count_within(&range), set.range(range.clone()).count() as u64);
         }
     }

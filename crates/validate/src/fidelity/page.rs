@@ -2,14 +2,12 @@
 //! [`super::csv`].
 
 use super::{BACKGROUND, Judged, KERNELS, MODES, SEEDS};
+use crate::text::wrapped;
 use mmtwin_lab::Mode;
 use mmtwin_report::fidelity::balancing::{Balanced, balanced, median_error};
 use mmtwin_report::fidelity::{Count, Fidelity, median_of, reclaim};
 use mmtwin_report::model::{Body, Cell as Value, Table};
 use std::fmt::Write;
-
-/// Width of text.
-const WIDTH: usize = 118;
 
 /// Columns of a scenario's table.
 const QUANTITIES: [&str; 8] = ["quantity", "kernel", "least", "greatest", "background", "twin", "error", ""];
@@ -294,33 +292,13 @@ fn wrapped_item(text: &str) -> String {
         .collect()
 }
 
-/// Text in lines.
-pub(super) fn wrapped(text: &str) -> String {
-    let (mut lines, mut length) = (String::new(), 0);
-    for word in text.split_whitespace() {
-        if length > 0 && length + 1 + word.chars().count() > WIDTH {
-            lines.push('\n');
-            length = 0;
-        } else if length > 0 {
-            lines.push(' ');
-            length += 1;
-        }
-        lines.push_str(word);
-        length += word.chars().count();
-    }
-    lines.push('\n');
-    lines
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::how_to_read;
+    use crate::text::WIDTH;
 
     #[test]
-    fn text_comes_in_lines() {
-        assert_eq!(wrapped("a  b\nc"), "a b c\n");
-        let long = wrapped(&"word ".repeat(100));
-        assert!(long.lines().count() == 5 && long.lines().all(|line| line.len() <= WIDTH && !line.ends_with(' ')));
+    fn its_text_is_in_lines() {
         assert!(how_to_read().lines().all(|line| line.chars().count() <= WIDTH));
     }
 }

@@ -5,12 +5,13 @@ use super::{Balancing, Found};
 use mmtwin_event::results::{BalancingTime, PhaseResult};
 use mmtwin_report::statistics;
 use mmtwin_scenario::Scenario;
+use mmtwin_scenario::published::Histogram;
 use mmtwin_twin::engine::{Options, State, run};
 use std::collections::BTreeMap;
 
 /// Runs a scenario. The rate is that of the first access in the last phase of each process, the time that from the
 /// first phase behind the populating one to the end. Operations of a benchmark (`bops`) are accesses up to a factor.
-pub(super) fn measure(scenario: &Scenario) -> Result<Found, String> {
+pub(super) fn measure(scenario: &Scenario, _: Option<&Histogram>, _: &[&Scenario]) -> Result<Found, String> {
     let mut count = Count::default();
     let options =
         Options { state: State::default(), explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} };

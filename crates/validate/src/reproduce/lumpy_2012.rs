@@ -15,6 +15,7 @@ const HIGHALLOC: (&str, &str) = ("stress-highalloc", include_str!("../../publish
 
 pub(super) const STUDY: Study = Study {
     name: "lumpy-2012",
+    page: Some("docs/model/series/reclaim-2012.md"),
     scenarios: &[
         HIGHALLOC,
         ("fsmark-threaded", include_str!("../../published/lumpy-2012/fsmark-threaded.toml")),
@@ -29,6 +30,7 @@ pub(super) const STUDY: Study = Study {
 /// What the series left open.
 pub(super) const EXPLAINED: Study = Study {
     name: "explain-2012",
+    page: None,
     scenarios: &[HIGHALLOC],
     published: include_str!("../../published/explain-2012/published.toml"),
     run,
@@ -95,8 +97,8 @@ const TRANSACTIONS: f64 = 15_000.0;
 const MAIL: f64 = (3096.0 + 5.0 * MEGABYTE) / 2.0;
 
 /// Runs a row.
-fn run(scenario: &Scenario, _: Option<&Histogram>) -> Result<Found, String> {
-    let mut found = reclaim_test::run(scenario, &Report { tables, lines: &LINES, benchmark })?;
+fn run(scenario: &Scenario, _: Option<&Histogram>, rivals: &[&Scenario]) -> Result<Found, String> {
+    let mut found = reclaim_test::run(scenario, rivals, &Report { tables, lines: &LINES, benchmark })?;
     reclaim_test::successes(&mut found, "rested");
     Ok(found)
 }

@@ -13,8 +13,10 @@ mod jobs;
 mod layouts;
 mod lumpy_2012;
 mod numa_counters;
+mod page;
 mod pseudo_interleaving;
 mod reclaim_test;
+mod runs;
 mod scores;
 mod sensitivity;
 mod shares;
@@ -27,6 +29,7 @@ mod vmscan_2010;
 
 pub use change::{Agreement, Moved, Sign};
 pub use decisions::{Decisions, Difference};
+pub use runs::Known;
 pub use scores::Score;
 pub use sensitivity::sensitivity;
 pub use steps::{Change, Signs, Step, by_patch};
@@ -37,7 +40,7 @@ use mmtwin_event::results::{Attempt, BalancingTime};
 use mmtwin_report::statistics;
 use mmtwin_scenario::Scenario;
 use mmtwin_scenario::machine::Provenance;
-use mmtwin_scenario::published::{Fixed, Histogram, Published, Row};
+use mmtwin_scenario::published::{Fixed, Published, Row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -45,11 +48,13 @@ use std::path::Path;
 pub struct Study {
     /// Name of its directory.
     pub name: &'static str,
+    /// The page that tells of its series.
+    pub page: Option<&'static str>,
     /// Scenarios by name; the first is that of rows that name none.
     scenarios: &'static [(&'static str, &'static str)],
     published: &'static str,
-    /// Runs one row; with the published histogram of the row, if it has one.
-    run: fn(&Scenario, Option<&Histogram>) -> Result<Found, String>,
+    /// Runs one row.
+    run: runs::Measure,
     /// What follows from the values of a row, sums of rows included.
     derive: fn(&mut Found),
 }
@@ -58,6 +63,7 @@ pub struct Study {
 pub const ALL: [Study; 7] = [
     Study {
         name: "numa-counters",
+        page: Some("docs/model/series/numa-counters-2017.md"),
         scenarios: &[("scenario", include_str!("../../published/numa-counters/scenario.toml"))],
         published: include_str!("../../published/numa-counters/published.toml"),
         run: numa_counters::run,
@@ -65,6 +71,7 @@ pub const ALL: [Study; 7] = [
     },
     Study {
         name: "vmalloc-purge",
+        page: Some("docs/model/series/vmalloc-2024.md"),
         scenarios: &[("scenario", include_str!("../../published/vmalloc-purge/scenario.toml"))],
         published: include_str!("../../published/vmalloc-purge/published.toml"),
         run: vmalloc_purge::run,
@@ -96,6 +103,8 @@ pub struct Found {
     pub decisions: Decisions,
     /// Why the run was ended early, if it was. Then it has no values.
     pub halted: Option<String>,
+    /// Of the kernels that it was run beside: which have the same run. Empty where none was asked.
+    pub alike: Vec<bool>,
 }
 
 /// Time of NUMA balancing in a run.
@@ -168,6 +177,8 @@ pub struct Request<'a> {
     pub tests: &'a [String],
     /// A kernel to run beside those of the study.
     pub variant: Option<&'a Variant>,
+    /// Runs of studies before, to which those of this one are added.
+    pub known: Option<&'a Known>,
 }
 
 /// Runs all rows of a study.
@@ -196,22 +207,16 @@ pub fn reproduce_as(study: &Study, request: &Request<'_>) -> Result<Reproduction
         }
         scenarios.push((row, scenario));
     }
-    let jobs: Vec<(usize, u32)> =
-        scenarios.iter().enumerate().flat_map(|(i, (row, _))| (0..row.seeds).map(move |nth| (i, nth))).collect();
-    let run = |&(i, nth): &(usize, u32)| {
-        let (row, scenario) = &scenarios[i];
-        let mut scenario = scenario.clone();
-        scenario.run.seed = scenario.run.seed.wrapping_add(nth.into());
-        let histogram = published.histograms.iter().find(|histogram| histogram.row == row.key);
-        (study.run)(&scenario, histogram).map_err(|message| failed(format!("{}: {message}", row.key)))
-    };
-    let mut found = jobs::run_all(&jobs, run).into_iter();
+    let fresh = Known::default();
+    let found = runs::all(study, &published, &scenarios, request.known.unwrap_or(&fresh));
+    let mut found = found.into_iter();
     for row in &published.rows {
         if !row.sum.is_empty() {
             rows.push(sum(&rows, row, study.derive));
             continue;
         }
-        let mut runs = found.by_ref().take(row.seeds as usize).collect::<Result<Vec<Found>, _>>()?;
+        let of_row = found.next().unwrap_or_default().into_iter().collect::<Result<Vec<Found>, _>>();
+        let mut runs = of_row.map_err(|message| failed(format!("{}: {message}", row.key)))?;
         let mut middle = runs[0].clone();
         if row.seeds > 1 {
             middle.halted = runs.iter().find_map(|run| run.halted.clone());

@@ -8,7 +8,7 @@ use mmtwin_twin::engine::{Options, State};
 use std::collections::BTreeMap;
 
 /// Runs the page loop.
-pub(super) fn run(scenario: &Scenario, _: Option<&Histogram>) -> Result<Found, String> {
+pub(super) fn run(scenario: &Scenario, _: Option<&Histogram>, _: &[&Scenario]) -> Result<Found, String> {
     let options =
         Options { state: State::default(), explicit: false, trace: None, events: Vec::new(), progress: &mut |_| {} };
     let mut count = Count::default();

@@ -5,11 +5,12 @@ use super::{Study, balancing};
 /// The study.
 pub(super) const STUDY: Study = Study {
     name: "pseudo-interleaving",
+    page: Some("docs/model/series/numa-balancing-2014.md"),
     scenarios: &[
         ("scenario", include_str!("../../published/pseudo-interleaving/scenario.toml")),
         ("collector", include_str!("../../published/pseudo-interleaving/collector.toml")),
     ],
     published: include_str!("../../published/pseudo-interleaving/published.toml"),
-    run: |scenario, _| balancing::measure(scenario),
+    run: balancing::measure,
     derive: balancing::derive,
 };

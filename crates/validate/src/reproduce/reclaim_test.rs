@@ -44,8 +44,8 @@ pub(super) struct Report {
     pub benchmark: fn(&Results, &mut Found),
 }
 
-/// Runs a test.
-pub(super) fn run(scenario: &Scenario, report: &Report) -> Result<Found, String> {
+/// Runs a test, beside kernels whose run it may be too.
+pub(super) fn run(scenario: &Scenario, rivals: &[&Scenario], report: &Report) -> Result<Found, String> {
     let mut analysis = Analysis::default();
     analysis.start(&source(scenario, "twin"));
     let options = Options {
@@ -58,14 +58,15 @@ pub(super) fn run(scenario: &Scenario, report: &Report) -> Result<Found, String>
     let after_others = scenario.processes.iter().any(|process| process.name == OTHERS);
     let mut count = Count::default();
     let mut window = Window { analysis: &mut analysis, count: &mut count, after_others };
-    let ran = mmtwin_twin::engine::run(scenario, options, &mut window).map_err(|error| error.to_string())?;
+    let ran = mmtwin_twin::engine::run_beside(scenario, rivals, options, &mut window);
+    let (ran, alike) = ran.map_err(|error| error.to_string())?;
     if let Some(halted) = &ran.halted {
         // What is measured of a part of a test is no result.
-        return Ok(Found { halted: Some(halted.to_string()), ..Found::default() });
+        return Ok(Found { halted: Some(halted.to_string()), alike, ..Found::default() });
     }
     analysis.finish();
     analysis.source.times = Some(times(scenario, &ran).ok_or("only background processes run")?);
-    let mut found = Found { decisions: count.decisions(), ..Found::default() };
+    let mut found = Found { decisions: count.decisions(), alike, ..Found::default() };
     for table in (report.tables)(&analysis) {
         let Body::Metric(rows) = table.body else { continue };
         for row in rows {

@@ -11,6 +11,7 @@ macro_rules! scenario {
 /// The study.
 pub(super) const STUDY: Study = Study {
     name: "staggered-scan",
+    page: Some("docs/model/series/staggered-scan-2018.md"),
     scenarios: &[
         scenario!("bt"),
         scenario!("cg"),
@@ -23,6 +24,6 @@ pub(super) const STUDY: Study = Study {
         ("specjbb", include_str!("../../published/pseudo-interleaving/scenario.toml")),
     ],
     published: include_str!("../../published/staggered-scan/published.toml"),
-    run: |scenario, _| balancing::measure(scenario),
+    run: balancing::measure,
     derive: balancing::derive,
 };

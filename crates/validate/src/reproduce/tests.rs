@@ -33,7 +33,7 @@ fn run(study: &str, scenario: &str, sets: &[&str]) -> Found {
     let (name, text) = study.scenarios.iter().find(|(name, _)| *name == scenario).expect("a scenario");
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
     let scenario = mmtwin_scenario::parse(name, text, Path::new(""), &sets).unwrap_or_else(|e| panic!("{e}"));
-    let mut found = (study.run)(&scenario, None).unwrap_or_else(|e| panic!("{e}"));
+    let mut found = (study.run)(&scenario, None, &[]).unwrap_or_else(|e| panic!("{e}"));
     (study.derive)(&mut found);
     found
 }

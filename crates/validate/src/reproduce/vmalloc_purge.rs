@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const RUNS: u64 = 3;
 
 /// Runs the stress test three times; what is no mean is of the first.
-pub(super) fn run(scenario: &Scenario, published: Option<&Histogram>) -> Result<Found, String> {
+pub(super) fn run(scenario: &Scenario, published: Option<&Histogram>, _: &[&Scenario]) -> Result<Found, String> {
     let params = build::vmalloc(scenario).map_err(|error| error.to_string())?;
     let run = |seed| stress_over_rates(&params, seed).map_err(|error| error.to_string());
     let seed = scenario.run.seed;

@@ -11,6 +11,7 @@ use mmtwin_scenario::published::Histogram;
 
 pub(super) const STUDY: Study = Study {
     name: "vmscan-2010",
+    page: Some("docs/model/series/reclaim-2010.md"),
     scenarios: &[
         ("micro-mapped-file-stream", include_str!("../../published/vmscan-2010/micro-mapped-file-stream.toml")),
         ("stress-highalloc", include_str!("../../published/vmscan-2010/stress-highalloc.toml")),
@@ -61,8 +62,8 @@ const LINES: [&str; 36] = [
 ];
 
 /// Runs a row.
-fn run(scenario: &Scenario, _: Option<&Histogram>) -> Result<Found, String> {
-    let mut found = reclaim_test::run(scenario, &Report { tables, lines: &LINES, benchmark: |_, _| {} })?;
+fn run(scenario: &Scenario, _: Option<&Histogram>, rivals: &[&Scenario]) -> Result<Found, String> {
+    let mut found = reclaim_test::run(scenario, rivals, &Report { tables, lines: &LINES, benchmark: |_, _| {} })?;
     reclaim_test::successes(&mut found, "at_rest");
     Ok(found)
 }
@@ -91,7 +92,7 @@ mod tests {
         ];
         let (name, text) = STUDY.scenarios[0];
         let scenario = mmtwin_scenario::parse(name, text, Path::new(""), &sets).unwrap_or_else(|e| panic!("{e}"));
-        run(&scenario, None).unwrap_or_else(|e| panic!("{e}"))
+        run(&scenario, None, &[]).unwrap_or_else(|e| panic!("{e}"))
     }
 
     #[test]

@@ -59,9 +59,9 @@ impl Region {
         self.dirty.count()
     }
 
-    /// The first page from one on that differs from the disk's.
-    pub(crate) fn next_dirty(&self, from: u64) -> Option<u64> {
-        self.dirty.next(from)
+    /// The first of some pages that differs from the disk's.
+    pub(crate) fn next_dirty(&self, among: Range<u64>) -> Option<u64> {
+        self.dirty.next(among)
     }
 
     /// A process unmaps pages of a file or of shared memory: they leave its page tables and stay in the page cache; those

@@ -28,7 +28,7 @@ impl Region {
             return self.young.remove(pages.start);
         }
         let mut any = false;
-        while let Some(page) = self.young.next(pages.start).filter(|&page| page < pages.end) {
+        while let Some(page) = self.young.next(pages.clone()) {
             any = self.young.remove(page);
         }
         any

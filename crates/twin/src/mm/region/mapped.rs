@@ -174,7 +174,7 @@ impl Region {
         node_of: impl Fn(Pfn) -> usize,
     ) -> Option<(u64, bool, bool)> {
         let own = self.mapped.by.get_mut(mapper)?;
-        let page = own.next(among.start).filter(|page| *page < among.end)?;
+        let page = own.next(among)?;
         own.remove(page);
         if let Entry::Present(pfn) = self.entry(page) {
             self.mapped.by_node[mapper][node_of(pfn)] -= 1;

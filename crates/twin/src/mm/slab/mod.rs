@@ -15,6 +15,7 @@ use crate::hw::PAGE_SIZE;
 use crate::mm::kernel::Kernel;
 use crate::page_alloc::{AllocationFailure, Caller, Policy, Request};
 use crate::probe::Task;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest order of a block (`slub_max_order`).
@@ -74,7 +75,7 @@ struct Block {
 #[derive(Clone, Debug)]
 pub(crate) struct Slab {
     shape: SlabShape,
-    blocks: BTreeMap<Pfn, Block>,
+    blocks: FxHashMap<Pfn, Block>,
     /// The block for new objects; not on the list.
     current: Option<Pfn>,
     /// Blocks with room by place, the oldest first.

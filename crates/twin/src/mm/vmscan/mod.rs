@@ -240,6 +240,8 @@ pub(crate) struct Reclaim {
     pub(crate) reclaimed_slab: u64,
     /// All cgroups, the root first.
     pub groups: Vec<Group>,
+    /// Kernels that are asked beside this one, where zones are reclaimed.
+    pub(crate) rivals: Vec<vmscan_zone::Rival>,
     /// By lruvec of a target: how many cgroups below it the passes of tasks have visited.
     pub(super) visited: Vec<usize>,
     /// By CPU: pages that are charged and not given out.
@@ -331,6 +333,7 @@ impl Reclaim {
         let bits = workingset::age_bits(lru.len());
         Reclaim {
             rules,
+            rivals: Vec::new(),
             visited: vec![0; lru.len()],
             lru,
             nodes: vec![Node { kswapd_waits: true, ..Node::default() }; nodes],

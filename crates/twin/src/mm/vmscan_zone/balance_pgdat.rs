@@ -179,14 +179,14 @@ impl Balance {
 
     /// A zone need not be shrunk.
     fn has_enough(&mut self, ctx: &TaskCtx<'_>, number: usize) -> bool {
-        let (of, variant) = (&ctx.kernel.alloc.zones[self.zone(number)], ctx.variant());
-        let mark = match variant.balanced {
+        let of = &ctx.kernel.alloc.zones[self.zone(number)];
+        let mark = ctx.decide(|rules| match rules.balanced {
             Balanced::AllZones => ENOUGH * of.marks.high,
             Balanced::Quarter => of.marks.high + balance_gap(of.marks, of.present),
-        };
+        });
         let order = self.control.order;
-        let compacts = variant.kswapd_order_zero
-            && order > 0
+        let compacts = order > 0
+            && ctx.decide(|rules| rules.kswapd_order_zero)
             && ctx.kernel.early_suitable(self.zone(number), order) != Status::Skipped;
         self.test_order = if compacts { 0 } else { order };
         self.is_above(ctx, number, self.test_order, mark)
@@ -206,7 +206,7 @@ impl Balance {
                 self.pages = zones.map(|at| ctx.kernel.reclaim.reclaimable(&ctx.kernel.stat.pages, at)).sum();
                 return true;
             }
-            if ctx.variant().balanced == Balanced::Quarter {
+            if ctx.decide(|rules| rules.balanced == Balanced::Quarter) {
                 ctx.zone(zone).congested = false;
             }
         }
@@ -214,7 +214,7 @@ impl Balance {
     }
 
     fn after_zone(&mut self, ctx: &mut TaskCtx<'_>, number: usize, shrunk: bool) {
-        let (zone, quarter) = (self.zone(number), ctx.variant().balanced == Balanced::Quarter);
+        let (zone, quarter) = (self.zone(number), ctx.decide(|rules| rules.balanced == Balanced::Quarter));
         if shrunk || !quarter {
             let freed = ctx.shrink_caches(&mut self.control, self.pages);
             self.total_scanned += self.control.scanned;
@@ -248,7 +248,7 @@ impl Balance {
 
     /// The node is balanced.
     fn is_ok(&self, ctx: &TaskCtx<'_>) -> bool {
-        let quarter = || ctx.variant().balanced == Balanced::Quarter && self.control.order > 0;
+        let quarter = || self.control.order > 0 && ctx.decide(|rules| rules.balanced == Balanced::Quarter);
         self.all_ok || quarter() && is_quarter(self.balanced, ctx.pages_up_to(self.node, self.highest))
     }
 
@@ -266,7 +266,7 @@ impl Balance {
             self.stage = Stage::Loop;
             return Poll::On;
         }
-        if self.control.order == 0 || ctx.variant().balanced == Balanced::AllZones {
+        if self.control.order == 0 || ctx.decide(|rules| rules.balanced == Balanced::AllZones) {
             return self.done();
         }
         let mut has_block = false;
@@ -277,7 +277,7 @@ impl Balance {
             let (zone, order) = (self.zone(number), self.control.order);
             let marks = ctx.kernel.alloc.zones[zone].marks;
             // Compaction would fail for lack of memory, or single pages are short.
-            let compacts = ctx.variant().kswapd_order_zero;
+            let compacts = ctx.decide(|rules| rules.kswapd_order_zero);
             let too_few = compacts && ctx.kernel.early_suitable(zone, order) == Status::Skipped;
             if too_few || !ctx.is_above(zone, 0, marks.high, NO_RESERVE) {
                 self.control.order = if too_few { order } else { 0 };
@@ -287,7 +287,7 @@ impl Balance {
             has_block |= ctx.is_above(zone, order, marks.low, ZoneKind::ALL[self.highest]);
             ctx.zone(zone).congested = false;
         }
-        if has_block || !ctx.variant().kswapd_order_zero {
+        if has_block || !ctx.decide(|rules| rules.kswapd_order_zero) {
             return self.done();
         }
         self.stage = Stage::Compacting(early::Node::new(ctx, self.node, self.control.order));

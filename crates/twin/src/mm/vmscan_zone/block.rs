@@ -28,11 +28,11 @@ pub(super) fn should_continue_reclaim(
     reclaimed: u64,
     scanned: u64,
 ) -> bool {
-    let for_block = match ctx.variant().blocks {
+    let for_block = ctx.decide(|rules| match rules.blocks {
         Blocks::Lumpy | Blocks::LumpyByZone | Blocks::Single => false,
         Blocks::CompactionMode => control.in_mode,
         Blocks::Compaction => control.order > COSTLY_ORDER || control.order > 0 && control.priority < DEF_PRIORITY - 2,
-    };
+    });
     if !for_block || reclaimed == 0 && !(control.repeat && scanned > 0) {
         return false;
     }
@@ -43,7 +43,7 @@ pub(super) fn should_continue_reclaim(
 
 /// A zone has so much free that compaction is to be tried for a large block.
 pub(super) fn compaction_ready(ctx: &mut TaskCtx<'_>, zone: usize, order: u32) -> bool {
-    if order <= COSTLY_ORDER || !ctx.variant().blocks.for_compaction() {
+    if order <= COSTLY_ORDER || !ctx.decide(|rules| rules.blocks.for_compaction()) {
         return false;
     }
     let of = &ctx.kernel.alloc.zones[zone];

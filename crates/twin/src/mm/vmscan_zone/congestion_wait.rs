@@ -51,21 +51,24 @@ impl TaskCtx<'_> {
 
     /// A reclaimer may have to wait for a part of a second.
     pub(super) fn wait_in_reclaim(&mut self, part: u64, zone: usize) -> Option<(Wait, Ps)> {
-        match self.variant().waits {
-            Waits::IfDevice => Some(self.congestion_wait(part)),
-            _ => self.wait_between_tries(part, zone),
+        // Whether it waits always is all that differs from the wait between two tries.
+        if self.decide(|rules| matches!(rules.waits, Waits::Always | Waits::IfDevice)) {
+            return Some(self.congestion_wait(part));
         }
+        self.wait_between_tries(part, zone)
     }
 
     /// A task that tries again to allocate, first of all from a zone, may have to wait for a part of a second.
     pub(super) fn wait_between_tries(&mut self, part: u64, zone: usize) -> Option<(Wait, Ps)> {
         let device = self.memory.requests.any_congested();
-        let begins = match self.variant().waits {
-            Waits::Always => return Some(self.congestion_wait(part)),
-            Waits::IfDevice => device,
-            Waits::IfWriteback => device || self.much_is_written(zone),
-            Waits::IfZoneOrClean | Waits::IfZone => device && self.zone(zone).congested,
-        };
+        let (much, congested) = (self.much_is_written(zone), self.kernel.reclaim.zones[zone].congested);
+        let begins = self.decide(|rules| match rules.waits {
+            Waits::Always => None,
+            Waits::IfDevice => Some(device),
+            Waits::IfWriteback => Some(device || much),
+            Waits::IfZoneOrClean | Waits::IfZone => Some(device && congested),
+        });
+        let Some(begins) = begins else { return Some(self.congestion_wait(part)) };
         let (wait, until) = self.congestion_wait(part);
         let wait = Wait { conditional: true, ..wait };
         if !begins {

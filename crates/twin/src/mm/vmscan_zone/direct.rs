@@ -158,7 +158,7 @@ impl Direct {
     }
 
     fn end(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<u64> {
-        let trusts = ctx.variant().trusts_kswapd;
+        let trusts = ctx.decide(|rules| rules.trusts_kswapd);
         let has_hope = |&zone: &usize| if trusts { !ctx.is_given_up(zone) } else { ctx.is_hopeful(zone) };
         let hope = self.aborted || self.zones.iter().any(has_hope);
         if self.control.reclaimed == 0 {

@@ -75,13 +75,12 @@ pub(super) fn isolate(
 ) -> Isolated {
     ctx.drain();
     let number = ctx.kernel.reclaim.lru.number(zone, 0);
-    let variant = ctx.variant();
     let with_neighbours = control.order > 0
-        && match variant.neighbours {
+        && ctx.decide(|rules| match rules.neighbours {
             Neighbours::PassOver | Neighbours::GiveUp => true,
             Neighbours::GiveUpInMode => mode == Mode::Both,
             Neighbours::Left => false,
-        };
+        });
     let mut isolated = Isolated::default();
     while isolated.scanned < wanted {
         let kernel = &mut *ctx.kernel;
@@ -100,7 +99,7 @@ pub(super) fn isolate(
         nr_requested: wanted,
         nr_scanned: isolated.scanned,
         nr_taken: isolated.taken.iter().sum(),
-        isolate_mode: Some(mode.number(variant.isolate_modes)),
+        isolate_mode: Some(ctx.decide(|rules| mode.number(rules.isolate_modes))),
         contig_taken: Some(taken),
         contig_dirty: Some(dirty),
         contig_failed: Some(failed),
@@ -127,7 +126,6 @@ impl Isolated {
 
     /// Takes what there is around a page of a zone in its aligned block.
     fn take_neighbours(&mut self, ctx: &mut TaskCtx<'_>, (zone, page): (usize, Pfn), order: u32, like: (List, Mode)) {
-        let gives_up = ctx.variant().neighbours != Neighbours::PassOver;
         let first = u64::from(page) >> order << order;
         let mut at = first;
         while at < first + (1 << order) {
@@ -147,7 +145,7 @@ impl Isolated {
                     self.contiguous.dirty += u64::from(frames.has(neighbour, Flag::Dirty));
                 }
                 Some(Refused::Free(pages)) => at += pages - 1,
-                Some(_) if gives_up => {
+                Some(_) if ctx.decide(|rules| rules.neighbours != Neighbours::PassOver) => {
                     self.contiguous.failed += 1;
                     return;
                 }

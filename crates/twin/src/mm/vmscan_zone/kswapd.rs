@@ -23,7 +23,7 @@ impl Kernel {
         if !of.populated() {
             return;
         }
-        let only_asleep = self.reclaim.rules.per_zone_lru.is_some_and(|variant| variant.wakes_sleepers);
+        let only_asleep = self.reclaim.decide(|rules| rules.wakes_sleepers);
         let asked = &mut self.reclaim.nodes[node];
         if only_asleep {
             if asked.kswapd_order < order {
@@ -160,7 +160,7 @@ impl Kswapd {
 
     /// It may sleep: no zone that has not been given up is below its high mark, or for a block a quarter of them is not.
     fn is_balanced(&self, ctx: &mut TaskCtx<'_>) -> bool {
-        let quarter = ctx.variant().balanced == Balanced::Quarter;
+        let quarter = ctx.decide(|rules| rules.balanced == Balanced::Quarter);
         let Work { order, highest } = if quarter { self.came } else { Work { highest: ZONES - 1, ..self.work } };
         let (mut all_ok, mut balanced) = (true, 0);
         for zone in self.node * ZONES..=self.node * ZONES + highest {
@@ -200,5 +200,5 @@ impl Kswapd {
 
 /// It keeps the request when a loop has balanced less.
 fn remembers(ctx: &TaskCtx<'_>) -> bool {
-    ctx.variant().balanced == Balanced::Quarter
+    ctx.decide(|rules| rules.balanced == Balanced::Quarter)
 }

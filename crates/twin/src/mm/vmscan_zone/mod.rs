@@ -4,6 +4,7 @@
 //! | subject | file |
 //! |---|---|
 //! | how the kernels differ | [`variant`] |
+//! | kernels for which it would make no difference | [`rivals`] |
 //! | state of a zone | [`state`] |
 //! | how much of each list to scan | [`scan_count`] |
 //! | pages isolated from a list's tail, and their neighbours | [`isolate`] |
@@ -28,6 +29,7 @@ mod congestion_wait;
 mod direct;
 mod isolate;
 mod kswapd;
+mod rivals;
 mod scan_count;
 mod shrink_active;
 mod shrink_inactive;
@@ -43,6 +45,7 @@ mod variant;
 
 pub(crate) use direct::Direct;
 pub(crate) use kswapd::Kswapd;
+pub(crate) use rivals::Rival;
 pub(crate) use state::{IsolatedPages, Zone};
 pub use variant::{
     Balanced, Blocks, DirtyFiles, IsolateModes, Neighbours, References, Slabs, SyncPass, Variant, Waits,

@@ -52,7 +52,7 @@ pub(super) fn counts(ctx: &mut TaskCtx<'_>, control: &Control, zone: usize) -> C
     let free = ctx.kernel.stat.plain(zone, ZoneItem::FreePages);
     let high = ctx.kernel.alloc.zones[zone].marks.high;
     let swappiness = ctx.kernel.reclaim.rules.swappiness;
-    let saves = ctx.variant().saves_scans;
+    let saves = ctx.decide(|rules| rules.saves_scans);
     let forced = !saves && control.is_kswapd() && ctx.is_given_up(zone);
     let of = ctx.zone(zone);
     let shares = match () {

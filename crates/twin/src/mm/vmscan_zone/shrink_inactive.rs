@@ -9,7 +9,7 @@
 use super::congestion_wait::{CONGESTION, WRITTEN, Wait};
 use super::isolate::{Isolated, Mode, isolate};
 use super::shrink_page_list::{Awaited, FolioAction, Lumpy, Pass};
-use super::{DirtyFiles, IsolatedPages, SyncPass, Waits};
+use super::{DirtyFiles, IsolatedPages, SyncPass, Variant, Waits};
 use crate::frame::{Flag, Pfn, ZONES};
 use crate::mm::lru::List;
 use crate::mm::vmscan::shrink_inactive::flags;
@@ -145,7 +145,7 @@ impl Batch {
     /// Takes the pages; false if there are none.
     fn begin(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> bool {
         control.in_mode = self.pass.lumpy != Lumpy::Off;
-        let lumpy = self.pass.lumpy != Lumpy::Off && ctx.variant().blocks.is_lumpy();
+        let lumpy = self.pass.lumpy != Lumpy::Off && ctx.decide(|rules| rules.blocks.is_lumpy());
         let mode = if lumpy { Mode::Both } else { Mode::Inactive };
         self.isolated = isolate(ctx, control, self.zone, self.list, self.wanted, mode);
         let events = &mut ctx.kernel.stat.events.reclaim;
@@ -179,8 +179,8 @@ impl Batch {
             }
         }
         ctx.kernel.stat.events.reclaim.pgactivate += activated;
-        let clean_too = ctx.variant().waits == Waits::IfZoneOrClean;
-        if self.pass.dirty == self.pass.refused && (self.pass.dirty > 0 || clean_too) {
+        let clean_too = |rules: &Variant| rules.waits == Waits::IfZoneOrClean;
+        if self.pass.dirty == self.pass.refused && (self.pass.dirty > 0 || ctx.decide(clean_too)) {
             ctx.zone(self.zone).congested = true;
         }
         self.free(ctx);
@@ -190,7 +190,7 @@ impl Batch {
         if second || !stalls(control, self.pass.lumpy, taken, self.reclaimed) {
             return self.end(ctx, control);
         }
-        match ctx.variant().sync_pass {
+        match ctx.decide(|rules| rules.sync_pass) {
             SyncPass::CongestionWait => match ctx.wait_in_reclaim(WAIT, self.zone) {
                 Some((wait, until)) => {
                     self.stage = Stage::BeforeSecond(wait);
@@ -214,7 +214,7 @@ impl Batch {
     /// dirty if it leaves it none.
     fn wake_flusher(&self, ctx: &mut TaskCtx<'_>, control: &Control) {
         let finds_dirty = self.list.is_file() && self.pass.dirty > 0 && control.may_writepage;
-        if !finds_dirty || ctx.variant().dirty_files != DirtyFiles::Kswapd {
+        if !finds_dirty || ctx.decide(|rules| rules.dirty_files != DirtyFiles::Kswapd) {
             return;
         }
         match self.pass.left {
@@ -265,8 +265,8 @@ impl Batch {
         ctx.put_back(std::mem::take(&mut self.kept));
         ctx.kernel.count_isolated(zone, self.isolated.taken, -1);
         let taken = self.isolated.taken.iter().sum();
-        if ctx.variant().throttles_batch
-            && is_throttled(self.writeback + self.pass.writeback, taken, control.priority)
+        if is_throttled(self.writeback + self.pass.writeback, taken, control.priority)
+            && ctx.decide(|rules| rules.throttles_batch)
             && let Some((wait, until)) = ctx.wait_in_reclaim(WAIT, zone)
         {
             self.stage = Stage::Throttled(wait);

@@ -113,8 +113,8 @@ impl Pass {
         let writing = ctx.kernel.alloc.frames.has(page, Flag::Writeback);
         let action = self.judge(ctx, control, page);
         let writing = writing || ctx.kernel.alloc.frames.has(page, Flag::Writeback);
-        if ctx.variant().keep_ends_mode && (action == FolioAction::Activate || action == FolioAction::Keep && !writing)
-        {
+        let kept = action == FolioAction::Activate || action == FolioAction::Keep && !writing;
+        if kept && self.lumpy != Lumpy::Off && ctx.decide(|rules| rules.keep_ends_mode) {
             self.lumpy = Lumpy::Off;
         }
         action
@@ -164,11 +164,11 @@ impl Pass {
         if at.locked(ctx.memory) {
             return FolioAction::Activate;
         }
-        let variant = ctx.variant();
-        let references = match variant.blocks {
+        let exec = file && at.exec(ctx.memory);
+        let references = ctx.decide(|rules| match rules.blocks {
             blocks if blocks.is_lumpy() && self.lumpy != Lumpy::Off => References::Reclaim,
-            _ => check(variant.references, young, referenced, file, file && at.exec(ctx.memory)),
-        };
+            _ => check(rules.references, young, referenced, file, exec),
+        });
         match references {
             References::Activate => return FolioAction::Activate,
             References::Keep => {
@@ -192,7 +192,7 @@ impl Pass {
         if ctx.kernel.alloc.frames.has(page, Flag::Dirty) {
             self.dirty += 1;
             let troubled = control.is_kswapd() && control.priority < DEF_PRIORITY - 2;
-            match variant.dirty_files {
+            match ctx.decide(|rules| rules.dirty_files) {
                 DirtyFiles::KswapdLowPriority if file && !troubled => {
                     ctx.leave_to_flusher(page);
                     return FolioAction::Keep;
@@ -217,7 +217,7 @@ impl Pass {
             let frames = &ctx.kernel.alloc.frames;
             let (node, pages) = (frames.zone(page) / ZONES, 1 << frames.order(page));
             let of = Written { page, node, file, pages };
-            let waits = self.lumpy == Lumpy::Sync && variant.blocks == Blocks::Lumpy;
+            let waits = self.lumpy == Lumpy::Sync && ctx.decide(|rules| rules.blocks == Blocks::Lumpy);
             let class = if waits { IoClass::Sync } else { IoClass::Async };
             if !ctx.memory.write_out(ctx.kernel, (ctx.cpu, ctx.task), page, class) {
                 if waits {
@@ -259,10 +259,10 @@ impl TaskCtx<'_> {
     /// A device that is congested takes no writes of files or swap, but from kswapd, from a task that is itself writing
     /// to it (`current->backing_dev_info`), and late in 2010 for large blocks.
     fn is_refused(&self, control: &Control, file: bool) -> bool {
-        let large = self.variant().costly_writes && control.order > COSTLY_ORDER;
         let own = file && control.gfp.contains("__GFP_WRITE");
         let on_disk = self.memory.is_on_disk(file);
-        self.memory.requests.is_congested(on_disk) && !control.is_kswapd() && !large && !own
+        let refuses = self.memory.requests.is_congested(on_disk) && !control.is_kswapd() && !own;
+        refuses && !(control.order > COSTLY_ORDER && self.decide(|rules| rules.costly_writes))
     }
 
     /// A dirty page of a file is to be freed when it has been written.

@@ -46,7 +46,7 @@ impl Pass {
         }
         if self.turn == 4 {
             self.turn = 0;
-            let before = if ctx.variant().blocks == Blocks::Lumpy { 0 } else { self.before.0 };
+            let before = if ctx.decide(|rules| rules.blocks == Blocks::Lumpy) { 0 } else { self.before.0 };
             if control.reclaimed - before >= control.nr_to_reclaim && control.priority < DEF_PRIORITY {
                 return self.end(ctx, control);
             }
@@ -61,16 +61,16 @@ impl Pass {
         if wanted > 0 && !list.is_active() {
             self.batch = Some(Box::new(Batch::new(control, self.zone, list, wanted)));
         } else if wanted > 0 && ctx.is_inactive_low(self.zone, list.is_file()) {
-            control.in_mode &= !ctx.variant().active_ends_mode;
+            control.in_mode &= !ctx.decide(|rules| rules.active_ends_mode);
             active::shrink(ctx, control, self.zone, list, wanted);
         }
         Poll::On
     }
 
     fn end(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<()> {
-        let ages = ctx.has_swap() || !ctx.variant().ages_without_swap;
+        let ages = ctx.has_swap() || !ctx.decide(|rules| rules.ages_without_swap);
         if ages && ctx.is_inactive_low(self.zone, false) {
-            control.in_mode &= !ctx.variant().active_ends_mode;
+            control.in_mode &= !ctx.decide(|rules| rules.active_ends_mode);
             active::shrink(ctx, control, self.zone, List::ActiveAnon, BATCH);
         }
         let (reclaimed, scanned) = (control.reclaimed - self.before.0, control.scanned - self.before.1);

@@ -37,7 +37,7 @@ impl TaskCtx<'_> {
     }
 
     fn shrink_cache(&mut self, control: &Control, number: usize, pages_scanned: u64, pages: u64) -> u64 {
-        let slabs = self.variant().slabs;
+        let slabs = self.decide(|rules| rules.slabs);
         let shrinker = &self.kernel.reclaim.shrinkers[number];
         let at_once = if slabs == Slabs::Bounded { shrinker.batch } else { SHRINK_BATCH };
         let files = shrinker.files;

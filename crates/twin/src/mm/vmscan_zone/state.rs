@@ -4,7 +4,6 @@
 //! A zone is `all_unreclaimable` when six times its reclaimable pages were scanned without a page being freed, until
 //! one is freed. Checked by tests here and by the runs of `tests/historic_reclaim.rs`.
 
-use super::Variant;
 use crate::frame::{Flag, Pfn, ZONES, ZoneKind};
 use crate::hw::PAGE_SHIFT;
 use crate::mm::kernel::Kernel;
@@ -88,11 +87,6 @@ impl Kernel {
 }
 
 impl TaskCtx<'_> {
-    /// The rules of the kernel.
-    pub(super) fn variant(&self) -> Variant {
-        self.kernel.reclaim.rules.per_zone_lru.unwrap_or(Variant::V2_6_36)
-    }
-
     /// More pages of a type are isolated than are on a zone's inactive list.
     pub(super) fn too_many_isolated(&self, zone: usize, list: List) -> bool {
         self.kernel.reclaim.zones[zone].isolated[usize::from(list.is_file())] > self.list_size(zone, list)
@@ -152,7 +146,7 @@ impl TaskCtx<'_> {
         let of = |list| self.list_size(zone, list);
         match file {
             true => of(List::ActiveFile) > of(List::InactiveFile),
-            false if self.kernel.reclaim.free_swap.is_none() && !self.variant().ages_without_swap => false,
+            false if self.kernel.reclaim.free_swap.is_none() && !self.decide(|rules| rules.ages_without_swap) => false,
             false => {
                 let ratio = inactive_ratio(self.kernel.alloc.zones[zone].present);
                 of(List::InactiveAnon) * ratio < of(List::ActiveAnon)

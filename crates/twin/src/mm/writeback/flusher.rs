@@ -222,7 +222,7 @@ impl Flusher {
         // The request is complete.
         let mut ends = false;
         while chunk.left > 0 && looked < BATCH && !ends {
-            let next = ctx.memory.regions[region].next_dirty(chunk.at).filter(|page| *page < chunk.end);
+            let next = ctx.memory.regions[region].next_dirty(chunk.at..chunk.end);
             let Some(page) = next.filter(|page| self.run.last().is_none_or(|last| last + 1 == *page)) else { break };
             looked += 1;
             chunk.at = page + 1;

@@ -5,8 +5,8 @@ use super::aggregate::{COLUMNS, table};
 use super::ranking::ranking;
 use super::{Choice, Chosen, Judged, Quantity, Row, Set, rows};
 use crate::Error;
-use crate::fidelity::page::wrapped;
 use crate::fidelity::{NEWEST, failed};
+use crate::text::wrapped;
 use std::fmt::Write;
 use std::path::Path;
 

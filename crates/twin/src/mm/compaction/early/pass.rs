@@ -140,6 +140,13 @@ impl Pass {
                 at = (at / self.block + 1) * self.block;
                 continue;
             }
+            // Pages that are on no list count as scanned, one by one; there may be many in a row.
+            let listed = alloc.frames.next_listed(at..end.min((at / self.block + 1) * self.block));
+            if listed > at {
+                scanned += listed - at - 1;
+                at = listed;
+                continue;
+            }
             let pages = 1u64 << alloc.frames.order(page);
             let waits = alloc.frames.has(page, Flag::Writeback) && !self.sync;
             if alloc.frames.state(page) == State::Allocated && alloc.frames.has(page, Flag::Lru) {
@@ -207,13 +214,15 @@ impl Pass {
     fn take_free(&mut self, ctx: &mut TaskCtx<'_>, first: u64) -> u64 {
         let (mut at, end, mut scanned, mut taken) = (first, (first + self.block).min(self.end), 0, 0);
         while at < end {
+            let frames = &ctx.kernel.alloc.frames;
+            let free = frames.next_free(at..end);
+            scanned += free - at;
+            at = free;
+            if at == end {
+                break;
+            }
             scanned += 1;
             let page = at as Pfn;
-            let frames = &ctx.kernel.alloc.frames;
-            if frames.state(page) != State::Free {
-                at += 1;
-                continue;
-            }
             let pages = 1u64 << frames.order(page);
             let mark = ctx.kernel.alloc.zones[self.zone].marks.low + pages;
             if !ctx.kernel.early_above(self.zone, 0, mark)
