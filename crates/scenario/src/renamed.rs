@@ -40,8 +40,16 @@ pub(crate) fn key(old: &str, known: &[&'static str]) -> Option<&'static str> {
 
 /// Treatment of a removed key, if its replacement is known at that place.
 pub(crate) fn gone(old: &str, known: &[&'static str]) -> Option<String> {
-    let rules = old == "rules" && known.contains(&"period_adaptation");
-    rules.then(|| "each rule is a key of its own now: take `release`, or give those keys".into())
+    let help = match old {
+        "rules" if known.contains(&"period_adaptation") => {
+            "each rule is a key of its own now: take `release`, or give those keys"
+        }
+        "tlb_wait" if known.contains(&"tlb_interrupt") => {
+            "remove it: where CPUs share a budget, one that waits for others goes on when they have had turns"
+        }
+        _ => return None,
+    };
+    Some(help.into())
 }
 
 /// The new form of a word, if it is known at that place.
@@ -190,6 +198,10 @@ retry_hard = true
             refused.contains(&help("high-order-alloc")) && refused.contains(&help("shared-cacheline")),
             "{refused}"
         );
+        let gone =
+            parse("s.toml", "[kernel]\nrelease = \"6.1\"\n[machine.cost]\ntlb_wait = \"9 us\"\n", Path::new(""), &[])
+                .expect_err("no more a key");
+        assert!(gone.to_string().contains("remove it: where CPUs share a budget"), "{gone}");
         let (new, count) = migrate("s.toml", OLD).expect("TOML");
         assert_eq!(count, 8);
         let scenario = parse("s.toml", &new, Path::new(""), &[]).unwrap_or_else(|faults| panic!("{new}\n{faults}"));
@@ -214,7 +226,9 @@ retry_hard = true
         for (_, old, new) in WORDS {
             json = json.replace(&format!("\"{new}\""), &format!("\"{old}\""));
         }
-        let old = serde_json::from_str(&json).expect("JSON");
+        let mut old: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        old["machine"]["cost"]["tlb_wait"] = "310 us".into();
+        old["machine"]["figure"][0]["of"].as_array_mut().expect("a list").push("cost.tlb_wait".into());
         assert_eq!(crate::from_json(&old).unwrap_or_else(|faults| panic!("{faults}")), scenario);
     }
 }

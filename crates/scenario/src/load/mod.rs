@@ -107,13 +107,21 @@ pub fn from_json(value: &serde_json::Value) -> Result<Scenario, Faults> {
     }
 }
 
-/// Keys of older recordings. The keys that replace them are filled in from the bundle of the release.
-const GONE: [[&str; 3]; 1] = [["kernel", "numa_balancing", "rules"]];
+/// Keys of older recordings. The keys that replace them are filled in from the bundle of the release; a cost that is a rule
+/// now has none.
+const GONE: [[&str; 3]; 2] = [["kernel", "numa_balancing", "rules"], ["machine", "cost", "tlb_wait"]];
 
 fn drop_gone(tree: &mut Node) {
     for [table, of, key] in GONE {
         let of = tree.get_mut(table).and_then(|table| table.get_mut(of));
         of.and_then(|of| of.remove(key));
+    }
+    let figures = tree.get_mut("machine").and_then(|machine| machine.get_mut("figure"));
+    let Some(Value::Array(figures)) = figures.map(|figures| &mut figures.value) else { return };
+    for figure in figures {
+        if let Some(Value::Array(of)) = figure.get_mut("of").map(|of| &mut of.value) {
+            of.retain(|of| !matches!(&of.value, Value::Text(text) if text == "cost.tlb_wait"));
+        }
     }
 }
 

@@ -90,9 +90,10 @@ impl Kernel {
     pub(crate) fn end_turn(&mut self, cpu: u32, end: Ps) -> (Ps, Ps) {
         let Some(budget) = &mut self.budget else { return (0, end) };
         let end = budget.waits_at.take().map_or(end, |at| at.min(end));
-        let beyond = budget.used.saturating_sub(end);
+        let clock = &mut self.clocks[cpu as usize];
+        let beyond = clock.saturating_sub(end);
         budget.used -= beyond;
-        self.clocks[cpu as usize] -= beyond;
+        *clock -= beyond;
         (beyond, end)
     }
 
@@ -100,7 +101,8 @@ impl Kernel {
     pub(crate) fn wait_for_others(&mut self, cpu: u32) {
         let others = || self.busy.iter().enumerate().any(|(other, busy)| *busy && other != cpu as usize);
         if self.budget.is_some() && others() {
-            self.budget.iter_mut().for_each(|budget| budget.waits_at = budget.waits_at.or(Some(budget.used)));
+            let clock = self.clocks[cpu as usize];
+            self.budget.iter_mut().for_each(|budget| budget.waits_at = budget.waits_at.or(Some(clock)));
         }
     }
 }
