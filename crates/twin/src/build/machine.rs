@@ -177,6 +177,7 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         fault: cost.page_fault.0,
         wakeup: cost.wakeup_latency.0 * PS_PER_NS,
         map_around: cost.map_around.0,
+        retry: cost.fault_retry.0,
         mkwrite: cost.page_mkwrite.0,
         clear_huge: clear_huge(of),
         file_call: cost.file_call.0,

@@ -309,6 +309,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         sample_page: _,
         page_fault: _,
         map_around: _,
+        fault_retry: _,
         page_mkwrite: _,
         file_call: _,
         file_request: _,

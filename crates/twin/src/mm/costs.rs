@@ -7,6 +7,8 @@ use crate::time::Ps;
 pub(crate) struct FaultCosts {
     /// A fault without the allocation.
     pub fault: Ps,
+    /// A fault that is made again because it has read.
+    pub retry: Ps,
     /// To wake a task that sleeps on a time.
     pub wakeup: Ps,
     /// To map one more page in it.

@@ -276,6 +276,7 @@ machine.cost.sample_page | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 1
 machine.cost.page_fault | reclaim-6.1 | 900 ns
 machine.cost.page_mkwrite | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.mapped.phase.0.access.0.write=100 % | 90 us
 machine.cost.map_around | reclaim-6.1 | 900 ns
+machine.cost.fault_retry | reclaim-6.1 | 900 ns
 machine.cost.file_call | reclaim-6.1 | 900 ns
 machine.cost.file_request | reclaim-6.1 | 900 ns
 machine.cost.file_folio | reclaim-6.1 | 900 ns

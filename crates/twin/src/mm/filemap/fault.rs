@@ -52,8 +52,8 @@ impl AccessState {
                 let (_, head) = self.regions[region].block(kernel, page, pfn);
                 let marked = kernel.alloc.frames.set_flag(head, Flag::Reclaim, false);
                 reads = marked;
-                kernel.stat.events.faults += u64::from(marked && retries == Retries::Reads);
                 if marked {
+                    self.drops_mmap_lock(kernel, caller.cpu);
                     if !write && hits == MmapHits::Faults {
                         self.regions[region].readahead[mapper].hit(1);
                     }
@@ -75,7 +75,7 @@ impl AccessState {
                 kernel.reclaim.note(caller.cgroup, |events| events.pgmajfault += 1);
                 reads = true;
                 tried = true;
-                kernel.stat.events.faults += u64::from(retries == Retries::Reads);
+                self.drops_mmap_lock(kernel, caller.cpu);
                 let all = if sequential && self.regions[region].readahead[mapper].is_next(page) {
                     self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), None)?
                 } else {
@@ -118,6 +118,15 @@ impl AccessState {
             self.dirty_mapped(kernel, caller, region, page);
         }
         Ok(Touched::Done)
+    }
+
+    /// A fault that reads, or reads ahead, drops `mmap_lock` for that and is made again.
+    fn drops_mmap_lock(&self, kernel: &mut Kernel, cpu: u32) {
+        let retries = kernel.reclaim.rules.retries;
+        kernel.stat.events.faults += u64::from(retries == Retries::Reads);
+        if retries != Retries::Waits {
+            kernel.spend(cpu, self.costs.retry);
+        }
     }
 
     /// True if a read fault maps a page of a file without reading: it is in memory, has been read, and is not marked.
