@@ -81,6 +81,15 @@ pub struct Costs {
     /// What a write fault on a page of a file takes more (`page_mkwrite`): the file system is asked, and the page dirtied.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub page_mkwrite: Cost,
+    /// The same for a page that is dirty already; absent: as `page_mkwrite`.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub page_mkwrite_dirty: Cost,
+    /// A first read of anonymous memory, whose fault maps the zero page; absent: as `page_fault`.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub zero_page_fault: Cost,
+    /// What a first write takes more where the zero page is mapped.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub zero_page_write: Cost,
     /// Mapping one more page of a file that is in memory, in a fault on one of its neighbours.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub map_around: Cost,

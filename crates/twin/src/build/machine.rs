@@ -173,12 +173,16 @@ pub(crate) fn behind_dm_delay(disk: Device, of: &Scenario) -> Device {
 /// Costs of faults, calls and reclaim.
 pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
     let cost = &of.cost;
+    let or = |own: Cost, other: Cost| if own.0 == 0 { other.0 } else { own.0 };
     FaultCosts {
         fault: cost.page_fault.0,
         wakeup: cost.wakeup_latency.0 * PS_PER_NS,
         map_around: cost.map_around.0,
         retry: cost.fault_retry.0,
         mkwrite: cost.page_mkwrite.0,
+        mkwrite_dirty: or(cost.page_mkwrite_dirty, cost.page_mkwrite),
+        zero_fault: or(cost.zero_page_fault, cost.page_fault),
+        zero_write: cost.zero_page_write.0,
         clear_huge: clear_huge(of),
         file_call: cost.file_call.0,
         file_request: cost.file_request.0,

@@ -174,7 +174,7 @@ impl Engine<'_> {
         let totals = self.psi.as_mut().map_or(&[][..], |psi| psi.read(at * PS_PER_NS));
         let rows = (totals.first().map(system), cgroups(self.scenario, &self.kernel, totals));
         self.sampler.sample(&mut self.kernel, &placed, &tasks, rows, at, self.sink);
-        if !self.wake_recorder(time, at)? {
+        if !self.wake_recorder(time, at)? && (0..self.queues.cpus() as u32).any(|cpu| self.queues.len(cpu) > 0) {
             self.kernel.spend_beside(time);
         }
         Ok(())

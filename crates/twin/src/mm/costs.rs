@@ -13,8 +13,12 @@ pub(crate) struct FaultCosts {
     pub wakeup: Ps,
     /// To map one more page in it.
     pub map_around: Ps,
-    /// A write fault on a page of a file takes this more.
+    /// A write fault on a page of a file takes this more, if it was clean and if it was dirty.
     pub mkwrite: Ps,
+    pub mkwrite_dirty: Ps,
+    /// A fault that maps the zero page, and what a write takes more where that is mapped.
+    pub zero_fault: Ps,
+    pub zero_write: Ps,
     /// To clear a huge page.
     pub clear_huge: Ps,
     /// A call that reads or writes a page of a file.

@@ -114,8 +114,8 @@ impl AccessState {
         }
         self.map_around(kernel, caller.cpu, (region, mapper), page, write);
         if write {
-            kernel.spend(caller.cpu, self.costs.mkwrite);
-            self.dirty_mapped(kernel, caller, region, page);
+            let dirtied = self.dirty_mapped(kernel, caller, region, page);
+            kernel.spend(caller.cpu, if dirtied { self.costs.mkwrite } else { self.costs.mkwrite_dirty });
         }
         Ok(Touched::Done)
     }

@@ -30,7 +30,8 @@ impl Region {
         let fits = self.may_be_huge() && block + HUGE <= self.len();
         let whole = fits && (block..block + HUGE).all(|page| self.entries[page as usize] == NO_PAGE);
         if self.anon && !write {
-            note_fault(kernel, caller.cpu, costs);
+            kernel.stat.events.faults += 1;
+            kernel.spend(caller.cpu, costs.zero_fault);
             let pages = if whole { block..block + HUGE } else { page..page + 1 };
             for page in pages {
                 self.entries[page as usize] = ZERO;
@@ -48,7 +49,11 @@ impl Region {
             self.adopt(kernel, caller, block, got.page);
             return Ok(());
         }
+        let zero = self.entries[page as usize] == ZERO;
         self.allocate(kernel, caller, page)?;
+        if zero {
+            kernel.spend(caller.cpu, costs.zero_write);
+        }
         note_fault(kernel, caller.cpu, costs);
         if !self.anon {
             kernel.spend(caller.cpu, costs.shmem_create);
