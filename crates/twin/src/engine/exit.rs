@@ -12,6 +12,7 @@ use super::main_loop::{Engine, Step};
 use super::process::Activity;
 use crate::mm::kernel::KernelError;
 use crate::mm::prot_numa::HUGE_PAGES;
+use crate::mm::region::Entry;
 use crate::time::{Ns, PS_PER_NS, Ps};
 
 /// What a process that exits has yet to unmap.
@@ -84,12 +85,16 @@ impl Engine<'_> {
             let region = &mut memory.regions[number];
             let part = exit.page..(exit.page + HUGE_PAGES).min(region.len());
             let before = region.resident(mapper);
+            // A huge page has one entry.
+            let is_huge = region.anon
+                && matches!(region.entry(part.start), Entry::Present(pfn) if kernel.alloc.frames.order(pfn) > 0);
             region.unmap_shared(kernel, &caller, mapper, part.clone());
             if region.users == 1 && region.anon {
                 memory.discard(kernel, &caller, number, part.clone())?;
             }
             let unmapped = before - memory.regions[number].resident(mapper);
-            kernel.spend(caller.cpu, unmapped * self.scenario.machine.cost.scan_pte.0);
+            let entries = if is_huge { unmapped.min(1) } else { unmapped };
+            kernel.spend(caller.cpu, entries * self.scenario.machine.cost.scan_pte.0);
             exit.page = part.end;
             if part.end == self.memory.regions[number].len() {
                 self.end_area(thread, number)?;

@@ -80,8 +80,12 @@ impl Engine<'_> {
         let caller = self.threads[thread].caller;
         let (kernel, memory) = (&mut self.kernel, &mut self.memory);
         let region = &memory.regions[of.0];
-        let mapped =
-            pages.clone().filter(|&page| matches!(region.entry_of(of.1, page), Entry::Present(_))).count() as Ps;
+        // A huge page has one entry, and pages of a large folio are unmapped together.
+        let of_own = |page: &u64| match region.entry_of(of.1, *page) {
+            Entry::Present(pfn) => kernel.alloc.frames.head(pfn) == pfn,
+            _ => false,
+        };
+        let mapped = pages.clone().filter(of_own).count() as Ps;
         let free = how == Discard::Advice(Advice::Free);
         let each = self.scenario.machine.cost.scan_pte.0 + if free { memory.costs.scan_page } else { 0 };
         // A part without pages takes time too, so that a call ends.
