@@ -275,7 +275,7 @@ machine.cost.sample_node | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 2
 machine.cost.sample_page | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 10 us
 machine.cost.page_fault | reclaim-6.1 | 900 ns
 machine.cost.page_mkwrite | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.mapped.phase.0.access.0.write=100 % | 90 us
-machine.cost.page_mkwrite_dirty | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.mapped.phase.0.access.0.write=100 % | 90 us
+machine.cost.page_mkwrite_dirty | reclaim-6.1; process.writer.phase.0.access=[{ region = "log", pattern = "sequential", write = 1.0, via = "syscall" }, { region = "log", pattern = "sequential", write = 1.0 }] | 90 us
 machine.cost.zero_page_fault | reclaim-6.1 | 90 us
 machine.cost.zero_page_write | reclaim-6.1 | 90 us
 machine.cost.map_around | reclaim-6.1 | 900 ns
