@@ -150,6 +150,7 @@ impl Engine<'_> {
             *before = exec;
         }
         *ticked = clock;
+        let mut scanned = Vec::new();
         for cpu in 0..self.queues.cpus() as u32 {
             let Some(thread) = self.queues.running(cpu).filter(|&thread| thread < workload) else { continue };
             let before = numa.tasks[thread].numa_scan_period;
@@ -158,9 +159,11 @@ impl Engine<'_> {
                 write_period(&mut self.kernel.probe, now, before, &numa.tasks[thread], Rule::ScanStart);
             }
             if is_due {
+                scanned.push((thread, self.kernel.clock(cpu)));
                 numa.task_numa_work(thread, &mut self.memory, &mut self.kernel, now);
             }
         }
+        scanned.into_iter().for_each(|(thread, begun)| self.defer(thread, begun));
     }
 
     /// Ids of the living threads, and the text of `/proc/PID/sched` of each.

@@ -263,7 +263,8 @@ impl Engine<'_> {
         let replays = process.phases[phase].what == What::Replay;
         let trace = self.options.trace.as_ref().filter(|_| replays);
         let replay = trace.map(|trace| trace.of_thread(thread, self.options.state.at));
-        let mut accessor = Accessor { list, turn: 0, explicit, replay, pace: 0.0, rest: Rest::default(), ran: 0 };
+        let mut accessor =
+            Accessor { list, turn: 0, explicit, replay, pace: 0.0, rest: Rest::default(), ran: 0, own: 0 };
         accessor.open_logs(&mut self.memory);
         accessor
     }

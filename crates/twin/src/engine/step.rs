@@ -133,6 +133,7 @@ impl Engine<'_> {
         self.threads[thread].ran += ran;
         if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
             accessor.ran += ran;
+            accessor.own += self.kernel.clock(cpu) - self.kernel.turn_began().max(begin);
         }
         self.numa_ran(thread, ran);
         self.queues.ran(cpu, thread, ran);

@@ -47,7 +47,21 @@ impl Engine<'_> {
             return Some((now, first.1));
         }
         let kernel = &mut self.kernel;
-        turns.begin(now, next, is_busy, |cpu| kernel.take_woken(cpu)).map(|cpu| (now, cpu))
+        turns.begin(now, next, is_busy, |cpu| kernel.take_woken(cpu, now)).map(|cpu| (now, cpu))
+    }
+
+    /// What a thread's CPU has done since a time outside the thread's steps is done in its next turns.
+    pub(super) fn defer(&mut self, thread: usize, begun: Ps) {
+        let cpu = self.threads[thread].caller.cpu;
+        let ends = self.kernel.clock(cpu);
+        if self.turns.is_none() || ends == begun {
+            return;
+        }
+        let (left, _) = self.kernel.end_turn(cpu, begun);
+        match &mut self.threads[thread].overrun {
+            Some(overrun) => (overrun.left, overrun.ends) = (overrun.left + left, overrun.ends + left),
+            none => *none = Some(Overrun::new(left, ends, Step::On, TaskState::default())),
+        }
     }
 
     /// Goes on with what is left of a step, until a time.

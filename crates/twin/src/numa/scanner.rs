@@ -125,11 +125,14 @@ impl Numa {
             hit: false,
         };
         window.run();
-        let spent = kernel.clock(cpu) - begun;
-        self.mms[number].scan = (kernel.now(cpu), passes);
+        // Others that share the budget have turns meanwhile, and it counts as run when it has had its own (`Engine::defer`).
+        let spent = (kernel.clock(cpu) - begun) * kernel.sharers() as u64;
+        self.mms[number].scan = ((begun + spent) / PS_PER_NS, passes);
         let of = &mut self.tasks[task];
         of.spent.scan += spent;
-        of.exec += spent;
+        if kernel.budget.is_none() {
+            of.exec += spent;
+        }
         if rules.config.scan_overhead_cap {
             // Its runtime is updated at ticks, and the scan begins after one.
             let ticks = spent / PS_PER_NS / rules.tick();

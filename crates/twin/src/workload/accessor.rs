@@ -32,6 +32,8 @@ pub(crate) struct Accessor {
     pub rest: Rest,
     /// CPU time of its thread since the accesses began, including their faults and reclaim, without waits.
     pub ran: Ps,
+    /// The part of it in which its CPU had its turn.
+    pub own: Ps,
 }
 
 /// One access of a thread.
@@ -141,7 +143,9 @@ impl Accessor {
 
     /// CPU time of the program itself for its accesses: think time and memory latency.
     pub(crate) fn user(&self) -> Ps {
-        self.list.iter().map(|access| access.user).sum::<Ps>().min(self.ran)
+        let user: Ps = self.list.iter().map(|access| access.user).sum();
+        let user = u128::from(user) * u128::from(self.ran) / u128::from(self.own.max(1));
+        user.min(self.ran.into()) as Ps
     }
 
     /// Notes faults on a marked unit of a mapping.

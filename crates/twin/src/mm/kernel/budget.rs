@@ -16,6 +16,8 @@ use crate::time::Ps;
 pub(crate) struct Budget {
     /// Until when it is used.
     used: Ps,
+    /// When the step under way began.
+    began: Ps,
     /// When the CPU that has its turn began to wait for others.
     waits_at: Option<Ps>,
     /// By CPU: interrupts that it has not handled.
@@ -56,7 +58,7 @@ impl Kernel {
     pub(crate) fn share_budget(&mut self, enter_idle: Ps) {
         let cpus = self.clocks.len();
         let (interrupts, woken) = (vec![0; cpus], vec![false; cpus]);
-        self.budget = Some(Budget { used: 0, waits_at: None, interrupts, woken, enter_idle });
+        self.budget = Some(Budget { used: 0, began: 0, waits_at: None, interrupts, woken, enter_idle });
     }
 
     /// Until when the budget is used that the CPUs share, if they do.
@@ -70,15 +72,26 @@ impl Kernel {
         if self.budget.is_some() { busy.max(1) } else { 1 }
     }
 
-    /// True if a CPU has left idle, and this is its first turn since.
-    pub(crate) fn take_woken(&mut self, cpu: u32) -> bool {
-        self.budget.as_mut().is_some_and(|budget| std::mem::take(&mut budget.woken[cpu as usize]))
+    /// When the step under way began, which others' turns were before; 0 if each CPU has its own budget.
+    pub(crate) fn turn_began(&self) -> Ps {
+        self.budget.as_ref().map_or(0, |budget| budget.began)
+    }
+
+    /// True if a CPU has left idle, and its first turn since begins at a time. What it runs has not run before.
+    pub(crate) fn take_woken(&mut self, cpu: u32, at: Ps) -> bool {
+        let Some(budget) = &mut self.budget else { return false };
+        let woken = std::mem::take(&mut budget.woken[cpu as usize]);
+        if woken {
+            self.wait(cpu, at);
+        }
+        woken
     }
 
     /// A CPU goes on at a time, and handles its interrupts.
     pub(crate) fn begin_turn(&mut self, cpu: u32, at: Ps) {
         let Some(budget) = &mut self.budget else { return };
         budget.used = budget.used.max(at);
+        budget.began = at;
         let interrupts = std::mem::take(&mut budget.interrupts[cpu as usize]);
         let clock = &mut self.clocks[cpu as usize];
         *clock = (*clock).max(at);
@@ -154,7 +167,7 @@ mod tests {
         let mut kernel = cpus(2);
         kernel.share_budget(20);
         (0..2).for_each(|cpu| kernel.leave_idle(cpu).unwrap());
-        assert_eq!((kernel.take_woken(1), kernel.take_woken(1)), (true, false));
+        assert_eq!((kernel.take_woken(1, 50), kernel.take_woken(1, 60), kernel.clock(1)), (true, false, 50));
         kernel.begin_turn(1, 100);
         kernel.enter_idle(1).unwrap();
         assert_eq!(kernel.budget_used(), Some(120));
