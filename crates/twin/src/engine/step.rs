@@ -139,7 +139,8 @@ impl Engine<'_> {
         self.queues.ran(cpu, thread, ran);
     }
 
-    /// True if a thread's accesses are drawn in bulk and take the same time whoever wakes meanwhile. To end a draw of a million at every wakeup on any CPU would take most of a run's time.
+    /// True if a thread's accesses are drawn in bulk and take the same time whoever wakes meanwhile. To end a draw of a
+    /// million at every wakeup on any CPU would take most of a run's time.
     fn may_pass_wakeups(&self, thread: usize) -> bool {
         let drawn = |of: &Accessor| !of.explicit && of.replay.is_none();
         matches!(&self.threads[thread].activity, Activity::Accessing(of) if drawn(of))
