@@ -160,10 +160,14 @@ impl Engine<'_> {
             }
             if is_due {
                 scanned.push((thread, self.kernel.clock(cpu)));
+                if self.turns.is_some() {
+                    // It has waited for its turn until now.
+                    self.kernel.wait(cpu, clock);
+                }
                 numa.task_numa_work(thread, &mut self.memory, &mut self.kernel, now);
             }
         }
-        scanned.into_iter().for_each(|(thread, begun)| self.defer(thread, begun));
+        scanned.into_iter().for_each(|(thread, ran_until)| self.defer(thread, ran_until, clock));
     }
 
     /// Ids of the living threads, and the text of `/proc/PID/sched` of each.

@@ -50,14 +50,19 @@ impl Engine<'_> {
         turns.begin(now, next, is_busy, |cpu| kernel.take_woken(cpu, now)).map(|cpu| (now, cpu))
     }
 
-    /// What a thread's CPU has done since a time outside the thread's steps is done in its next turns.
-    pub(super) fn defer(&mut self, thread: usize, begun: Ps) {
-        let cpu = self.threads[thread].caller.cpu;
-        let ends = self.kernel.clock(cpu);
-        if self.turns.is_none() || ends == begun {
+    /// What a thread has done outside its steps since `begun`, where CPUs take turns, it does in its next ones. It has run
+    /// until `ran_until` before.
+    pub(super) fn defer(&mut self, thread: usize, ran_until: Ps, begun: Ps) {
+        if self.turns.is_none() {
             return;
         }
-        let (left, _) = self.kernel.end_turn(cpu, begun);
+        let cpu = self.threads[thread].caller.cpu;
+        let ends = self.kernel.clock(cpu);
+        let (left, _) = self.kernel.end_turn(cpu, begun.max(ran_until));
+        self.account(cpu, thread, ran_until);
+        if left == 0 {
+            return;
+        }
         match &mut self.threads[thread].overrun {
             Some(overrun) => (overrun.left, overrun.ends) = (overrun.left + left, overrun.ends + left),
             none => *none = Some(Overrun::new(left, ends, Step::On, TaskState::default())),
