@@ -21,6 +21,7 @@ use crate::mm::writeback::dirty;
 use crate::page_alloc::{AllocationFailure, Caller};
 use crate::time::{Ps, Random, Use};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// Pages of a window of 128 KiB (`VM_READAHEAD_PAGES`).
 const READAHEAD_PAGES: u64 = 32;
@@ -163,6 +164,18 @@ impl AccessState {
         for &pool in &self.mappings[mapping].pools {
             let hints = self.pools[pool].as_mut().and_then(|pool| pool.hints.as_mut());
             hints.into_iter().for_each(|hints| hints.list(unit));
+        }
+    }
+
+    /// Entries of pages are removed from all page tables: what comes there later is not marked.
+    pub(crate) fn clear_marks(&mut self, region: usize, pages: Range<u64>) {
+        for mapping in self.mappings.iter_mut().filter(|of| of.region == region && of.marked() > 0) {
+            for page in pages.clone() {
+                mapping.clear(Unit { page: page as u32, huge: false });
+            }
+            if pages.end - pages.start == HUGE_PAGES {
+                mapping.clear(Unit { page: pages.start as u32, huge: true });
+            }
         }
     }
 

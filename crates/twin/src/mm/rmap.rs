@@ -87,9 +87,10 @@ impl AccessState {
     pub(crate) fn unmap(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn, content: u32) -> Cpus {
         let at = self.of_content(content);
         let node = kernel.node_of_frame(page);
+        let pages = 1u64 << kernel.alloc.frames.order(page);
+        self.clear_marks(at.region, at.page..at.page + pages);
         let region = &mut self.regions[at.region];
         let elsewhere = if region.cpus.elsewhere(cpu) { region.cpus } else { Cpus::None };
-        let pages = 1u64 << kernel.alloc.frames.order(page);
         if region.file {
             let all = at.page..at.page + pages;
             let mappings = region.mappings_of(&all) as u64;

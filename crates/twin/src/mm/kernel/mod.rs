@@ -29,6 +29,9 @@ use cpus::running_nodes;
 use thiserror::Error;
 use time::{Fetches, Times, check_costs};
 
+/// Memory from which on a kernel has a huge zero page, in pages: 512 MiB (`hugepage_init`).
+const HUGE_ZERO_PAGE_FROM: u64 = 512 << 8;
+
 /// Rules of the kernel that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelRules {
@@ -96,6 +99,8 @@ pub struct Kernel {
     pub(crate) costs: PageCosts,
     pub(crate) refresh: Refresh,
     pub(crate) siblings: Vec<Vec<u32>>,
+    /// Reads of memory that may be huge map the huge zero page.
+    pub(crate) huge_zero_page: bool,
     /// Of a CPU alone on its core, and of one with a busy sibling.
     times: [Times; 2],
     /// By CPU.
@@ -156,6 +161,7 @@ impl Kernel {
             stall: Stall::default(),
             refresh,
             siblings,
+            huge_zero_page: managed >= HUGE_ZERO_PAGE_FROM,
             times: [&costs.alone, &costs.shared_core].map(|of| Times::of(&costs, of)),
             fetches: Fetches::of_cpus(cpus, costs.picoseconds(costs.refetch), 0),
             costs,

@@ -2,7 +2,8 @@
 //! the zero page and `shmem_fault`, 4.13 to 6.18.
 //!
 //! A read of anonymous memory maps the shared zero page and allocates nothing, a write allocates, with a huge page where one
-//! fits and is allowed; shared memory is allocated by either. Not modelled: khugepaged. Checked through the counters in
+//! fits and is allowed; shared memory is allocated by either. A machine with less than 512 MiB has no huge zero page
+//! (`hugepage_init`), so that reads allocate huge pages there. Not modelled: khugepaged. Checked through the counters in
 //! `tests/run.rs`.
 
 use super::{HUGE, Region, ZERO};
@@ -29,15 +30,9 @@ impl Region {
         let block = page / HUGE * HUGE;
         let fits = self.may_be_huge() && block + HUGE <= self.len();
         let whole = fits && (block..block + HUGE).all(|page| self.entries[page as usize] == NO_PAGE);
-        if self.anon && !write {
-            kernel.stat.events.faults += 1;
-            kernel.spend(caller.cpu, costs.zero_fault);
-            let pages = if whole { block..block + HUGE } else { page..page + 1 };
-            for page in pages {
-                self.entries[page as usize] = ZERO;
-                let part = self.part_mut(page);
-                (part.absent, part.zero) = (part.absent - 1, part.zero + 1);
-            }
+        let reads = self.anon && !write;
+        if reads && whole && kernel.huge_zero_page {
+            self.map_zero(kernel, caller.cpu, costs, block..block + HUGE);
             return Ok(());
         }
         if whole && let Some(got) = self.ask_huge(kernel, caller, block, denied)? {
@@ -47,6 +42,10 @@ impl Region {
             let node = kernel.alloc.zones[got.zone].node;
             (block..block + HUGE).zip(got.page..).for_each(|(page, pfn)| self.map(page, pfn, node));
             self.adopt(kernel, caller, block, got.page);
+            return Ok(());
+        }
+        if reads {
+            self.map_zero(kernel, caller.cpu, costs, page..page + 1);
             return Ok(());
         }
         let zero = self.entries[page as usize] == ZERO;
@@ -60,6 +59,17 @@ impl Region {
         }
         self.refused.retain(|(of, _)| *of != block);
         Ok(())
+    }
+
+    /// Maps the zero page, or the huge one, for a read.
+    fn map_zero(&mut self, kernel: &mut Kernel, cpu: u32, costs: &FaultCosts, pages: std::ops::Range<u64>) {
+        kernel.stat.events.faults += 1;
+        kernel.spend(cpu, costs.zero_fault);
+        for page in pages {
+            self.entries[page as usize] = ZERO;
+            let part = self.part_mut(page);
+            (part.absent, part.zero) = (part.absent - 1, part.zero + 1);
+        }
     }
 
     /// Allocates a base page.
