@@ -35,6 +35,10 @@ pub struct PageAlloc {
     pub thp_nodes: ThpNodes,
     /// `GFP_TRANSHUGE` includes `__GFP_NORETRY` (before 4.8).
     pub thp_noretry: bool,
+    /// What a write to the huge zero page does (`do_huge_pmd_wp_page`).
+    pub thp_zero_write: ThpZeroWrite,
+    /// A fault clears a huge page even if the allocator has just cleared it (`init_on_alloc`; before 6.13).
+    pub thp_cleared_twice: bool,
 }
 
 variant! {
@@ -69,6 +73,16 @@ variant! {
         Preferred = "preferred",
         /// That of the policy, then all, for faults that may wait: 5.4 and newer.
         PreferredThenAll = "preferred-then-all",
+    }
+}
+
+variant! {
+    /// Writes to the huge zero page.
+    pub enum ThpZeroWrite {
+        /// It is split, and a base page is written: before 6.13.
+        Splits = "splits",
+        /// A huge page replaces it, if there is one: 6.13 and newer.
+        Replaces = "replaces",
     }
 }
 

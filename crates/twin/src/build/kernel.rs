@@ -14,7 +14,7 @@ use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
     Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal,
     FaultRetry, HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc,
-    Pageblocks, Pageset, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp, Threshold, Vmstat,
+    Pageblocks, Pageset, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp, ThpZeroWrite, Threshold, Vmstat,
     Watermarks, Writeback, WritebackPages,
 };
 use mmtwin_scenario::units::Bytes;
@@ -44,6 +44,9 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
         // [`crate::build::huge`].
         thp_nodes: _,
         thp_noretry: _,
+        thp_zero_write,
+        // [`crate::build::fault_costs`].
+        thp_cleared_twice: _,
     } = of.page_alloc;
     let sysctl = &of.sysctl;
     let ratios = &sysctl.vm_lowmem_reserve_ratio;
@@ -77,6 +80,7 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
         min_free_kbytes: sysctl.vm_min_free_kbytes.given(),
         min_free_limit_kb: min_free_kbytes_max,
         transparent_hugepage: of.thp != Thp::Never,
+        huge_zero_replaced: thp_zero_write == ThpZeroWrite::Replaces,
         marks_by_order: watermark_by_order,
         movable_excluded_from_lowmem: watermarks == Watermarks::ScaleFactorMovable,
         lowmem_reserve_ratio: [0, 1, 2, 3].map(|i| ratios.get(i).copied().unwrap_or(0).into()),

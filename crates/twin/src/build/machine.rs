@@ -171,7 +171,8 @@ pub(crate) fn behind_dm_delay(disk: Device, of: &Scenario) -> Device {
 }
 
 /// Costs of faults, calls and reclaim.
-pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
+pub(crate) fn fault_costs(scenario: &Scenario) -> FaultCosts {
+    let of = &scenario.machine;
     let cost = &of.cost;
     let or = |own: Cost, other: Cost| if own.0 == 0 { other.0 } else { own.0 };
     FaultCosts {
@@ -183,7 +184,7 @@ pub(crate) fn fault_costs(of: &say::Machine) -> FaultCosts {
         mkwrite_dirty: or(cost.page_mkwrite_dirty, cost.page_mkwrite),
         zero_fault: or(cost.zero_page_fault, cost.page_fault),
         zero_write: cost.zero_page_write.0,
-        clear_huge: clear_huge(of),
+        clear_huge: if scenario.kernel.page_alloc.thp_cleared_twice { clear_huge(of) } else { clear_huge_once(of) },
         file_call: cost.file_call.0,
         file_request: cost.file_request.0,
         file_folio: cost.file_folio.0,
@@ -267,6 +268,12 @@ pub fn memory(of: &say::Machine) -> Result<Memory, MemoryError> {
 pub fn clear_huge(of: &say::Machine) -> u64 {
     let node = of.cpus.first().map_or(0, |cpu| cpu.node as usize);
     clear_huge_on(of, node, node)
+}
+
+/// The same if it is cleared once, by the allocator where that clears what it gives.
+fn clear_huge_once(of: &say::Machine) -> u64 {
+    let init = of.cost.page_init.0 * (2 << 20) / PAGE_SIZE;
+    if init > 0 { init } else { clear_huge(of) }
 }
 
 /// The same of moving a huge page's bytes between the CPUs of node `to` and the memory of node `from`, into a new one. CPUs

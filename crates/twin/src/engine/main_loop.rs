@@ -169,7 +169,7 @@ impl<'a> Engine<'a> {
         let mut kernel =
             build::kernel_of(scenario, (&machine, &options.state.iomem), Probe::new(options.events.iter().copied()))?;
         let process::Workload { processes, threads, regions } = process::workload(scenario, options.trace.as_ref())?;
-        let costs = build::fault_costs(&scenario.machine);
+        let costs = build::fault_costs(scenario);
         let load = Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?);
         let (swap, disk) = build::disks(&scenario.machine);
         let disk = build::behind_dm_delay(disk, scenario);

@@ -66,6 +66,8 @@ pub struct Rules {
     pub min_free_limit_kb: u64,
     /// Huge pages are on: they raise the default of `vm.min_free_kbytes`.
     pub transparent_hugepage: bool,
+    /// A write to the huge zero page allocates a huge page (6.13 and later).
+    pub huge_zero_replaced: bool,
     /// Movable zones are not low memory and have marks of their own (6.12 and later).
     pub movable_excluded_from_lowmem: bool,
     /// A request for a block does not count blocks that are too small for it, against a mark that is halved at each order
@@ -94,6 +96,7 @@ impl Rules {
         min_free_kbytes: None,
         min_free_limit_kb: 65_536,
         transparent_hugepage: true,
+        huge_zero_replaced: false,
         movable_excluded_from_lowmem: false,
         marks_by_order: false,
         lowmem_reserve_ratio: [256, 256, 32, 0],

@@ -26,6 +26,8 @@ kernel.page_alloc.avoid_fragmentation | normal-6.1 | false
 kernel.page_alloc.watermark_by_order | reclaim-6.1 | true
 kernel.page_alloc.thp_nodes | huge-6.1 | all
 kernel.page_alloc.thp_noretry | huge-6.1; process.file.region.file.size=200 MiB; process.file.phase.0.access.0.count=51200 | true
+kernel.page_alloc.thp_zero_write | huge-6.1; machine.node.0.memory=600 MiB; process.huge.phase.0.access.0.write=0.3 | replaces
+kernel.page_alloc.thp_cleared_twice | huge-6.1; machine.cost.page_init=4600 ns | false
 kernel.vmstat.numa_counters | counters-6.1 | off
 kernel.vmstat.threshold | counters-4.14 | 10
 kernel.vmstat.overstep | counters-4.13 | false | refused signed differentials overstep

@@ -258,7 +258,7 @@ mod tests {
         let probe = Probe::new([mmtwin_event::Kind::MmCompactionSuitable]);
         let mut kernel = build::kernel_of(&scenario, (&scenario.machine, &Default::default()), probe).unwrap();
         let load = Load::new(build::memory(&scenario.machine).unwrap());
-        let mut memory = AccessState::new(load, build::fault_costs(&scenario.machine), 1);
+        let mut memory = AccessState::new(load, build::fault_costs(&scenario), 1);
         let task = Task { pid: 7, tgid: 7 };
         let zone = 1;
         kernel.compaction_suitable((0, task), zone, 3, ZoneKind::Normal);

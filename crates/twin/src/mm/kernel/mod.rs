@@ -101,6 +101,8 @@ pub struct Kernel {
     pub(crate) siblings: Vec<Vec<u32>>,
     /// Reads of memory that may be huge map the huge zero page.
     pub(crate) huge_zero_page: bool,
+    /// A write to it allocates a huge page (6.13 and later).
+    pub(crate) huge_zero_replaced: bool,
     /// Of a CPU alone on its core, and of one with a busy sibling.
     times: [Times; 2],
     /// By CPU.
@@ -162,6 +164,7 @@ impl Kernel {
             refresh,
             siblings,
             huge_zero_page: managed >= HUGE_ZERO_PAGE_FROM,
+            huge_zero_replaced: rules.alloc.huge_zero_replaced,
             times: [&costs.alone, &costs.shared_core].map(|of| Times::of(&costs, of)),
             fetches: Fetches::of_cpus(cpus, costs.picoseconds(costs.refetch), 0),
             costs,

@@ -29,7 +29,11 @@ impl Region {
         self.tables.reach(kernel, caller, page)?;
         let block = page / HUGE * HUGE;
         let fits = self.may_be_huge() && block + HUGE <= self.len();
-        let whole = fits && (block..block + HUGE).all(|page| self.entries[page as usize] == NO_PAGE);
+        let was = if fits { self.entries[block as usize] } else { ZERO };
+        let replaced = write && kernel.huge_zero_page && kernel.huge_zero_replaced;
+        let whole = fits
+            && (was == NO_PAGE || was == ZERO && replaced)
+            && (block..block + HUGE).all(|page| self.entries[page as usize] == was);
         let reads = self.anon && !write;
         if reads && whole && kernel.huge_zero_page {
             self.map_zero(kernel, caller.cpu, costs, block..block + HUGE);

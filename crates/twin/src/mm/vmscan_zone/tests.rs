@@ -39,7 +39,7 @@ pub(in crate::mm) fn on<T>(release: &str, then: impl FnOnce(&mut TaskCtx<'_>) ->
     let mut kernel: Kernel =
         build::kernel_of(&scenario, (&scenario.machine, &Default::default()), Probe::new(kinds)).unwrap();
     let load = Load::new(build::memory(&scenario.machine).unwrap());
-    let mut memory = AccessState::new(load, build::fault_costs(&scenario.machine), 1);
+    let mut memory = AccessState::new(load, build::fault_costs(&scenario), 1);
     let task = Task { pid: 7, tgid: 7 };
     let came = then(&mut TaskCtx { kernel: &mut kernel, memory: &mut memory, cpu: 0, task });
     let mut seen = Seen::default();
