@@ -12,7 +12,7 @@ use crate::time::Ns;
 use crate::vmstat::{Design, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
-    Balanced, CgroupWalk, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal,
+    Balanced, CgroupVersion, CgroupWalk, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal,
     FaultRetry, HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc,
     Pageblocks, Pageset, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp, ThpZeroWrite, Threshold, Vmstat,
     Watermarks, Writeback, WritebackPages,
@@ -241,6 +241,7 @@ pub(crate) fn writeback(of: &Kernel, has_swap: bool) -> writeback::Rules {
         only_expired,
         ends_anywhere: dm_delay == DmDelay::Thread,
         request_pages: if by_zone(of).is_some() { 15 } else { writeback::Rules::DEFAULT.request_pages },
+        by_cgroup: of.cgroup == CgroupVersion::V2 && by_zone(of).is_none(),
         hz: of.hz.into(),
     }
 }

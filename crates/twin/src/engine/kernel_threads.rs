@@ -69,7 +69,8 @@ impl Engine<'_> {
     /// Kernel threads: kswapds, kcompactds and those that write back.
     pub(super) fn kernel_threads(&self) -> impl Iterator<Item = usize> + use<'_> {
         let of_nodes = self.kswapds.iter().chain(&self.kcompactds).map(|of| of.1);
-        of_nodes.chain(self.writeback_threads.iter().flat_map(|of| [of.flusher, of.end_io]))
+        let of_files = self.writeback_threads.iter().flat_map(|of| of.flushers.iter().copied().chain([of.end_io]));
+        of_nodes.chain(of_files)
     }
 
     /// A node's memory is reclaimed or compacted: time advances in small steps.

@@ -48,8 +48,8 @@ pub(crate) enum Due {
     Wake(usize, u64),
     /// The disk is done with a request to write.
     Written(u64),
-    /// The flusher wakes by itself.
-    Flush,
+    /// A flusher wakes by itself.
+    Flush(usize),
     /// A file system's journal is written.
     Commit,
     /// Counters are recorded.
@@ -371,7 +371,7 @@ impl<'a> Engine<'a> {
                 self.transferred(timer.cpu, request, timer.at)?;
                 self.process_effects(timer.cpu, timer.at * PS_PER_NS)?;
             }
-            Due::Flush => self.flusher_is_due(timer.at)?,
+            Due::Flush(number) => self.flusher_is_due(number, timer.at)?,
             Due::Commit => {
                 self.memory.commit(&mut self.kernel, timer.at);
                 self.process_effects(timer.cpu, timer.at * PS_PER_NS)?;

@@ -53,7 +53,7 @@ impl Engine<'_> {
         let (threads, processes) = (&self.threads, &self.scenario.processes);
         let allowed = self.recorder.as_ref().and_then(|recorder| recorder.allowed);
         let node_threads: Vec<(usize, usize)> = [&self.kswapds[..], &self.kcompactds].concat();
-        let bound = self.writeback_threads.filter(|_| !writeback.rules.ends_anywhere).map(|of| of.end_io);
+        let bound = self.writeback_threads.as_ref().filter(|_| !writeback.rules.ends_anywhere).map(|of| of.end_io);
         let may_run_on = |thread: usize, cpu: u32| match node_threads.iter().find(|of| of.1 == thread) {
             Some((node, _)) => cpus[*node].is_empty() || cpus[*node].contains(&cpu),
             None if thread >= threads.len() => allowed.is_none_or(|own| own == cpu),

@@ -15,16 +15,19 @@ use crate::page_alloc::{Caller, Policy};
 use crate::probe::Task;
 use crate::time::{Ns, PS_PER_NS, Ps, Random, Use};
 
-/// Ids of the two threads, below those of kswapds.
+/// Ids of the root's flusher and of the thread that ends writes, below those of kswapds; of cgroups' flushers, above
+/// those of kcompactds.
 const FLUSHER: i32 = 58;
 const END_IO: i32 = 59;
+const FIRST_OF_CGROUPS: i32 = 188;
 /// `vm.dirty_ratio` unless it is written.
 const DEFAULT_RATIO: u64 = 20;
 
 /// The threads, by their numbers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WritebackThreads {
-    pub flusher: usize,
+    /// By cgroup.
+    pub flushers: Vec<usize>,
     pub end_io: usize,
     /// CPU where requests end that do not end anywhere.
     ends_on: u32,
@@ -44,16 +47,20 @@ impl Engine<'_> {
             return;
         }
         let caller = |pid| Caller::new(0, Task { pid, tgid: pid }, Policy::Default);
-        let flusher =
-            self.add_kernel_thread("kworker/u-writeback".into(), caller(FLUSHER), Activity::Flusher(Flusher::new()));
+        let flushers = (0..self.kernel.writeback.flushers()).map(|number| {
+            let pid = if number == 0 { FLUSHER } else { FIRST_OF_CGROUPS + number as i32 };
+            let activity = Activity::Flusher(Flusher::new(number));
+            self.add_kernel_thread("kworker/u-writeback".into(), caller(pid), activity)
+        });
+        let flushers = flushers.collect();
         let end_io = self.add_kernel_thread("kworker-write-end".into(), caller(END_IO), Activity::BioEndIo(BioEndIo));
-        self.writeback_threads = Some(WritebackThreads { flusher, end_io, ends_on: 0 });
+        self.writeback_threads = Some(WritebackThreads { flushers, end_io, ends_on: 0 });
         let interval = self.kernel.writeback.rules.interval;
         if interval > 0 {
             let random = Random::new(self.scenario.run.seed, Use::TimerOffset);
             let due = self.options.state.at + random.below(FLUSHER as u64, 0, interval);
-            self.kernel.writeback.timer = Some(due);
-            self.due.set(due, 0, Due::Flush);
+            self.kernel.writeback.set_timer(0, due);
+            self.due.set(due, 0, Due::Flush(0));
         }
     }
 
@@ -101,29 +108,32 @@ impl Engine<'_> {
         if let Some(due) = effects.commit_at {
             self.due.set(due, cpu, Due::Commit);
         }
-        match effects.flusher {
-            Some(Wake::Now) => self.wake_flusher(at),
-            Some(Wake::At(due)) => {
-                self.due.set(due, 0, Due::Flush);
-                Ok(())
+        for &(number, wake) in &effects.flushers {
+            match wake {
+                Wake::Now => self.wake_flusher(number, at)?,
+                Wake::At(due) => self.due.set(due, 0, Due::Flush(number)),
             }
-            None => Ok(()),
+        }
+        Ok(())
+    }
+
+    /// The periodic wakeup of a flusher is due.
+    pub(super) fn flusher_is_due(&mut self, number: usize, at: Ns) -> Result<(), RunError> {
+        if self.kernel.writeback.timer_is_due(number, at) {
+            self.wake_flusher(number, at * PS_PER_NS)
+        } else {
+            Ok(())
         }
     }
 
-    /// The periodic wakeup of the flusher is due.
-    pub(super) fn flusher_is_due(&mut self, at: Ns) -> Result<(), RunError> {
-        if self.kernel.writeback.timer_is_due(at) { self.wake_flusher(at * PS_PER_NS) } else { Ok(()) }
-    }
-
-    fn wake_flusher(&mut self, at: Ps) -> Result<(), RunError> {
-        let Some(WritebackThreads { flusher, .. }) = self.writeback_threads else { return Ok(()) };
-        self.wake_kernel_thread(flusher, Vec::new(), at)
+    fn wake_flusher(&mut self, number: usize, at: Ps) -> Result<(), RunError> {
+        let Some(of) = &self.writeback_threads else { return Ok(()) };
+        self.wake_kernel_thread(of.flushers[number], Vec::new(), at)
     }
 
     /// True if a kernel thread stays where it was woken.
     fn is_bound(&self, thread: usize) -> bool {
-        let end_io = self.writeback_threads.is_some_and(|of| of.end_io == thread);
+        let end_io = self.writeback_threads.as_ref().is_some_and(|of| of.end_io == thread);
         end_io && !self.kernel.writeback.rules.ends_anywhere
     }
 
@@ -164,7 +174,8 @@ impl Engine<'_> {
         let by_thread = of_file && self.scenario.machine.disk.ticks;
         let uncongested = requests.leave_queue(request);
         self.kernel.reclaim.request_ended(uncongested);
-        let Some(WritebackThreads { end_io, ends_on, .. }) = self.writeback_threads.filter(|_| by_thread) else {
+        let threads = self.writeback_threads.as_ref().filter(|_| by_thread);
+        let Some(&WritebackThreads { end_io, ends_on, .. }) = threads else {
             self.kernel.wait(cpu, at * PS_PER_NS);
             if of_file {
                 self.kernel.interrupt(cpu, self.memory.costs.write_end);

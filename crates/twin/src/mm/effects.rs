@@ -19,8 +19,8 @@ pub(crate) struct Effects {
     pub lock_granted: Vec<i32>,
     /// When a file system's journal is committed.
     pub commit_at: Option<Ns>,
-    /// The flusher is woken.
-    pub flusher: Option<Wake>,
+    /// Flushers that are woken, by number.
+    pub flushers: Vec<(usize, Wake)>,
     /// Nodes whose kcompactd is woken.
     pub kcompactd: Vec<usize>,
     /// Tasks that are throttled on a node for a reason are woken.
@@ -47,7 +47,7 @@ impl Kernel {
             submitted: std::mem::take(&mut memory.ends),
             lock_granted: std::mem::take(&mut writeback.granted),
             commit_at: writeback.commit_at.take(),
-            flusher: writeback.wake.take(),
+            flushers: std::mem::take(&mut writeback.wake),
             kcompactd: std::mem::take(&mut self.compaction.wakes),
             unthrottled: std::mem::take(&mut reclaim.unthrottled),
             reschedule: std::mem::take(&mut reclaim.workers),

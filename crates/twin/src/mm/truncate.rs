@@ -83,7 +83,7 @@ impl AccessState {
             page += length;
         }
         if file && self.regions[region].dirty() == 0 {
-            kernel.writeback.file_is_clean(region);
+            kernel.writeback.file_is_clean(region, self.regions[region].wb);
         }
         Ok(())
     }
@@ -163,7 +163,7 @@ impl AccessState {
         }
         for page in page..page + (1 << order) {
             if self.regions[region].set_clean(page) {
-                kernel.writeback.pages_cleaned(1);
+                kernel.writeback.pages_cleaned(self.regions[region].wb, 1);
             }
             if self.regions[region].unmap_everywhere(page, node) {
                 kernel.stat.pages.add(node, NodeItem::Mapped, -1);

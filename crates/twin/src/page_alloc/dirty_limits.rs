@@ -3,7 +3,7 @@
 //!
 //! Limits are parts of what could become dirty: free pages above the reserves, and pages of files on the LRU lists; before
 //! 3.14 also of anonymous memory, while there is swap. Not modelled: that swap is full, more room for real-time tasks,
-//! limits per cgroup, of zones (3.2 to 4.7: those of their node are used), high memory. Checked against `nr_dirty_threshold` and
+//! limits of zones (3.2 to 4.7: those of their node are used), high memory. Checked against `nr_dirty_threshold` and
 //! `nr_dirty_background_threshold` of guests by a test here, and with the recordings of docs/fidelity.md.
 
 use super::PageAllocator;
@@ -56,6 +56,11 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
+    /// Limits of which the first is below the second.
+    fn new(background: u64, hard: u64) -> Thresholds {
+        Thresholds { background: if background >= hard { hard / 2 } else { background }, hard }
+    }
+
     /// No writer is throttled below this (`dirty_freerun_ceiling`).
     pub(crate) fn freerun(self) -> u64 {
         (self.background + self.hard) / 2
@@ -70,13 +75,27 @@ const SECTION_PAGES: u64 = 32_768;
 impl Limits {
     /// Limits for this many dirtyable pages.
     fn at(&self, available: u64) -> Thresholds {
-        let (background, hard) = (self.background.of(available), self.hard.of(available));
-        Thresholds { background: if background >= hard { hard / 2 } else { background }, hard }
+        Thresholds::new(self.background.of(available), self.hard.of(available))
     }
 
     /// Current limits.
     pub fn now(&self, alloc: &PageAllocator, stat: &VmStat) -> Thresholds {
-        self.at(self.dirtyable(alloc, stat, 0..alloc.zones.len()) + 1)
+        self.at(self.available(alloc, stat))
+    }
+
+    /// Pages that could become dirty (`global_dirtyable_memory`).
+    pub(crate) fn available(&self, alloc: &PageAllocator, stat: &VmStat) -> u64 {
+        self.dirtyable(alloc, stat, 0..alloc.zones.len()) + 1
+    }
+
+    /// Limits of a cgroup of whose memory so much can become dirty, of `all` that can: limits in bytes count as parts of
+    /// that.
+    pub(crate) fn of_cgroup(&self, available: u64, all: u64) -> Thresholds {
+        let part = |limit: Limit| match limit {
+            Limit::Percent(_) => limit.of(available),
+            Limit::Pages(pages) => (pages * PARTS).div_ceil(all).min(PARTS) * available / PARTS,
+        };
+        Thresholds::new(part(self.background), part(self.hard))
     }
 
     /// Limits when the machine booted, as its CPUs came online (`page_writeback_cpu_online`): of each node only the first
@@ -138,6 +157,10 @@ mod tests {
         // A guest with kernel 6.1 printed these two together.
         assert_eq!(limits.at(72_525), Thresholds { background: 36_262, hard: 50_763 });
         assert_eq!(limits.at(72_525).freerun(), 43_512);
+        // Of a cgroup with a quarter of what can become dirty.
+        assert_eq!(limits.of_cgroup(20_000, 80_000), limits.at(20_000));
+        let bytes = Limits { background: Limit::Pages(4000), hard: Limit::Pages(8000), anon: false };
+        assert_eq!(bytes.of_cgroup(20_000, 80_000), Thresholds { background: 1000, hard: 2001 });
         // One that is not below the other is half of it.
         let limits = Limits { background: Limit::Percent(10), hard: Limit::Pages(1000), anon: false };
         assert_eq!(limits.at(20_000), Thresholds { background: 500, hard: 1000 });

@@ -21,7 +21,7 @@ pub(super) fn run(
 ) -> Result<AccessProgress, AllocationFailure> {
     let (cpu, count) = (caller.cpu, accessor.list.len());
     while kernel.clock(cpu) < until && !kernel.has_effects() {
-        if let Some(until) = kernel.go_on_writing(cpu, caller.task, &mut caller.writer) {
+        if let Some(until) = kernel.go_on_writing(caller) {
             return Ok(AccessProgress::Asleep(until * PS_PER_NS));
         }
         let turn = (0..count).map(|i| (accessor.turn + i) % count).find(|&i| accessor.list[i].active());
@@ -111,7 +111,7 @@ pub(super) fn after(
     if !touch.write || !of.file {
         return None;
     }
-    let until = kernel.balance_dirty_pages(caller.cpu, caller.task, &mut caller.writer)? * PS_PER_NS;
+    let until = kernel.balance_dirty_pages(caller)? * PS_PER_NS;
     if access.plan.via == Via::Syscall {
         // The call pauses with the file locked.
         of.lock.hold(until);

@@ -47,7 +47,7 @@ pub(super) fn run(
 ) -> Result<AccessProgress, AllocationFailure> {
     let cpu = caller.cpu;
     while kernel.clock(cpu) < until && !kernel.has_effects() {
-        if let Some(until) = kernel.go_on_writing(cpu, caller.task, &mut caller.writer) {
+        if let Some(until) = kernel.go_on_writing(caller) {
             return Ok(AccessProgress::Asleep(until * PS_PER_NS));
         }
         let Some(step) = replay.steps.get(replay.made) else { return Ok(AccessProgress::Done) };

@@ -182,6 +182,7 @@ impl Kernel {
     pub(crate) fn set_cgroups(&mut self, cgroups: Vec<Cgroup>) {
         let managed = self.alloc.zones.iter().map(|zone| zone.managed).sum();
         let (rules, nodes, cpus) = (self.reclaim.rules, self.machine.nodes.len(), self.clocks.len());
+        self.writeback.set_cgroups(cgroups.len());
         self.reclaim = Reclaim::new(rules, nodes, cgroups, cpus, managed);
     }
 

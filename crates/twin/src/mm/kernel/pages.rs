@@ -121,6 +121,7 @@ impl Kernel {
     pub(crate) fn count_dirty(&mut self, page: Pfn, sign: i64) {
         let (zone, pages) = (self.alloc.frames.zone(page), sign << self.alloc.frames.order(page));
         self.stat.pages.add(zone / ZONES, NodeItem::Dirty, pages);
+        self.writeback.count_dirty(self.alloc.frames.cgroup(page), pages);
         self.stat.pages.add_write_pending(zone, pages);
     }
 
@@ -129,6 +130,7 @@ impl Kernel {
         let (zone, pages) = (self.alloc.frames.zone(page), 1i64 << self.alloc.frames.order(page));
         self.alloc.frames.set_flag(page, Flag::Writeback, true);
         self.stat.pages.add(zone / ZONES, NodeItem::Writeback, pages);
+        self.writeback.count_under(self.alloc.frames.cgroup(page), pages);
         self.stat.pages.add_write_pending(zone, pages);
     }
 
@@ -142,11 +144,9 @@ impl Kernel {
             self.reclaim.rotate(&mut self.alloc.frames, &mut self.stat, cpu, page);
         }
         self.stat.pages.add(zone / ZONES, NodeItem::Writeback, -(pages as i64));
+        self.writeback.count_under(self.alloc.frames.cgroup(page), -(pages as i64));
         self.stat.pages.add(zone / ZONES, NodeItem::Written, pages as i64);
         self.stat.pages.add_write_pending(zone, -(pages as i64));
-        if !self.alloc.frames.has(page, Flag::Swapbacked) {
-            self.writeback.pages_written(pages, self.now(cpu));
-        }
         self.reclaim.page_written(page);
         self.reclaim.written(&mut self.stat.pages, zone / ZONES, pages);
     }

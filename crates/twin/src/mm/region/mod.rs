@@ -18,6 +18,7 @@ use crate::mm::filemap::inode_lock::Lock;
 use crate::mm::kernel::Kernel;
 use crate::mm::page_tables::Tables;
 use crate::mm::prot_numa::Bits;
+use crate::mm::writeback::foreign::History;
 use crate::mm::readahead::Readahead;
 use crate::mm::swap::readahead::Window;
 use crate::mm::tlb::Cpus;
@@ -72,6 +73,9 @@ pub(crate) struct Region {
     pub lock: Lock,
     /// Tick in which a write last changed the file's times.
     pub changed_at: u64,
+    /// Whose flusher writes the file (`i_wb`), and who has written to it.
+    pub wb: usize,
+    pub foreign: History,
     /// Where the next writing of the file begins (`writeback_index`).
     pub written_up_to: u64,
     /// By page of a file that was written: block of what the file system remembers of it, or [`NO_PAGE`]; empty before.
@@ -150,6 +154,8 @@ impl Region {
             dirty,
             lock: Lock::default(),
             changed_at: u64::MAX,
+            wb: 0,
+            foreign: History::default(),
             written_up_to: 0,
             buffers: Vec::new(),
             readahead: Vec::new(),

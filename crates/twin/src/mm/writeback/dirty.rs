@@ -65,8 +65,9 @@ impl AccessState {
         // Of a large folio the page alone is written, but the whole folio counts.
         let pages = 1u64 << kernel.alloc.frames.order(pfn);
         let first = self.regions[region].set_dirty(page);
-        let now = kernel.now(caller.cpu);
-        kernel.writeback.page_dirtied(caller.cpu, region, first, now);
+        let (now, cgroup) = (kernel.now(caller.cpu), kernel.alloc.frames.cgroup(pfn));
+        let wb = self.regions[region].wb;
+        kernel.writeback.page_dirtied(caller.cpu, (region, wb), cgroup, first, now);
         if !was_dirty {
             kernel.count_dirty(pfn, 1);
             kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Dirtied, pages as i64);
@@ -106,7 +107,7 @@ impl AccessState {
         pages: Pages,
         (file, class): (bool, IoClass),
     ) -> bool {
-        let mut count = 0;
+        let (mut count, mut wb) = (0, None);
         for &pfn in &pages {
             let at = self.of_content(kernel.alloc.frames.content(pfn));
             kernel.alloc.frames.set_flag(pfn, Flag::Dirty, false);
@@ -115,7 +116,8 @@ impl AccessState {
                 kernel.count_dirty(pfn, -1);
                 let of = &mut self.regions[at.region];
                 let cleaned = (at.page..at.page + pages).filter(|&page| of.set_clean(page)).count() as u64;
-                kernel.writeback.pages_cleaned(cleaned);
+                kernel.writeback.pages_cleaned(of.wb, cleaned);
+                wb = Some(of.wb);
                 // Of a large folio only what differs from the disk's is written.
                 count += if pages > 1 { cleaned } else { 1 };
             } else {
@@ -134,10 +136,10 @@ impl AccessState {
                 let written = 1 << kernel.alloc.frames.order(pfn);
                 kernel.stat.pages.add(kernel.node_of_frame(pfn), NodeItem::Written, written);
             }
-            if file {
+            if let Some(wb) = wb {
                 let now = kernel.now(cpu);
-                kernel.writeback.pages_written(count, now);
-                kernel.writeback.writes_end(now);
+                kernel.writeback.pages_written(wb, count, now);
+                kernel.writeback.writes_end(wb, now);
             }
             return true;
         }
@@ -151,7 +153,7 @@ impl AccessState {
         let done = device.submit(kernel.clock(cpu), class, place, count);
         let held_up = Some(device.held_up()).filter(|_| class == IoClass::Async);
         let to = Destination { place, held_up, on_disk: self.is_on_disk(file) };
-        let number = self.requests.begin(kernel, (cpu, task), (to, pages), file);
+        let number = self.requests.begin(kernel, (cpu, task), (to, pages), wb);
         self.ends.push((done, number));
         false
     }

@@ -1,14 +1,17 @@
 //! The thread that writes dirty files: `wb_workfn`, `wb_do_writeback`, `wb_writeback`, `writeback_sb_inodes`,
 //! `writeback_chunk_size`, `wb_over_bg_thresh`, `ext4_writepages` (3.2 to 6.12).
 //!
-//! Woken, it writes all dirty pages if a reclaimer has requested it, then expired ones, then pages above the background
-//! limit. It writes a file from where it stopped last, in chunks of half a second's bandwidth, and checks after each
-//! whether to continue. Not modelled: sync and other explicit works, allocation of blocks (files are written where they
+//! Woken, it writes what writers of other cgroups have requested, all dirty pages if a reclaimer has requested it, then
+//! expired ones, then pages above the background limit. It writes a file from where it stopped last, in chunks of half a
+//! second's bandwidth, and checks after each whether to continue. Not modelled: sync and other explicit works, allocation of blocks (files are written where they
 //! are), dirty inodes and the file system's own blocks, integrity writes. Checked by counters of guests
 //! (docs/fidelity.md) and tests of `tests/writeback.rs`.
 
+use super::foreign::Explicit;
 use super::inodes::{Inode, Left};
+use super::wb::Wb;
 use super::{BDI, Rules, bdi};
+use crate::mm::region::Entry;
 use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::time::Ns;
 use mmtwin_event::names::WRITEBACK_REASON;
@@ -23,6 +26,8 @@ const BATCH: u64 = 15;
 /// Why something is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
+    /// Writers of another cgroup are above their limits.
+    ForeignFlush,
     /// Too much is dirty.
     Background,
     /// Reclaim finds only dirty pages.
@@ -35,6 +40,7 @@ impl Reason {
     /// Its name; that of reclaim was another before 4.14.
     fn named(self, then: bool) -> WritebackReason {
         let word: &[u8] = match self {
+            Reason::ForeignFlush => b"foreign_flush",
             Reason::Background => b"background",
             Reason::Vmscan if then => b"try_to_free_pages",
             Reason::Vmscan => b"vmscan",
@@ -48,6 +54,8 @@ impl Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Work {
     reason: Reason,
+    /// Who has requested it.
+    explicit: Option<Explicit>,
     /// Pages still to write.
     left: u64,
     /// Written, and before this turn; there was none yet if that is more than can be.
@@ -62,7 +70,7 @@ impl Work {
     fn up_to(&self, rules: &Rules, now: Ns) -> Ns {
         match self.reason {
             Reason::Periodic => now.saturating_sub(rules.expire),
-            Reason::Background | Reason::Vmscan => now,
+            Reason::ForeignFlush | Reason::Background | Reason::Vmscan => now,
         }
     }
 }
@@ -78,11 +86,16 @@ struct Chunk {
     end: u64,
     /// It has begun with the first page, or returned to it.
     cycled: bool,
+    /// Written pages of its file's cgroup, and of another one.
+    own: u64,
+    others: (usize, u64),
 }
 
 /// The thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Flusher {
+    /// Whose files it writes.
+    number: usize,
     stage: Stage,
     /// Written since it woke.
     wrote: u64,
@@ -102,16 +115,20 @@ enum Stage {
 
 impl Flusher {
     /// It sleeps.
-    pub(crate) fn new() -> Flusher {
-        Flusher { stage: Stage::Asleep, wrote: 0, run: Vec::new() }
+    pub(crate) fn new(number: usize) -> Flusher {
+        Flusher { number, stage: Stage::Asleep, wrote: 0, run: Vec::new() }
+    }
+
+    fn wb<'k>(&self, ctx: &'k mut TaskCtx<'_>) -> &'k mut Wb {
+        &mut ctx.kernel.writeback.wbs[self.number]
     }
 
     /// Continues. `Done`: it sleeps until it is woken.
     pub(crate) fn step(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         match self.stage {
             Stage::Asleep => {
-                ctx.kernel.writeback.running = true;
-                (self.wrote, self.stage) = (0, Stage::Look(Reason::Vmscan));
+                self.wb(ctx).running = true;
+                (self.wrote, self.stage) = (0, Stage::Look(Reason::ForeignFlush));
             }
             Stage::Look(reason) => return self.look(ctx, reason),
             Stage::Work(work) => self.turn(ctx, work),
@@ -124,25 +141,30 @@ impl Flusher {
     /// Looks whether there is work of a kind; after the last kind it sleeps.
     fn look(&mut self, ctx: &mut TaskCtx<'_>, reason: Reason) -> Poll<()> {
         let now = ctx.now();
-        let dirty = ctx.kernel.dirty_pages();
-        let wb = &mut ctx.kernel.writeback;
+        let (dirty, interval) = (ctx.kernel.dirty_pages(), ctx.kernel.writeback.rules.interval);
+        let wb = self.wb(ctx);
+        let mut explicit = None;
         let wanted = match reason {
+            Reason::ForeignFlush => {
+                explicit = wb.work_list.pop_front();
+                explicit.map(|work| work.pages)
+            }
             Reason::Vmscan if wb.start_all => Some(dirty),
             Reason::Vmscan => Some(std::mem::take(&mut wb.asked)),
-            Reason::Periodic => (wb.rules.interval > 0 && now >= wb.last_old + wb.rules.interval).then(|| {
+            Reason::Periodic => (interval > 0 && now >= wb.last_old + interval).then(|| {
                 wb.last_old = now;
                 dirty
             }),
-            Reason::Background => ctx.over_background().then_some(u64::MAX),
+            Reason::Background => self.over_background(ctx).then_some(u64::MAX),
         };
-        let wb = &mut ctx.kernel.writeback;
-        if let Some(left) = wanted.filter(|left| *left > 0) {
-            self.stage = Stage::Work(Work { reason, left, wrote: 0, before: u64::MAX, turn: now });
+        if let Some(left) = wanted.filter(|left| *left > 0 || explicit.is_some()) {
+            self.stage = Stage::Work(Work { reason, explicit, left, wrote: 0, before: u64::MAX, turn: now });
             return Poll::On;
         }
         match reason {
+            Reason::ForeignFlush => self.stage = Stage::Look(Reason::Vmscan),
             Reason::Vmscan => {
-                wb.start_all = false;
+                self.wb(ctx).start_all = false;
                 self.stage = Stage::Look(Reason::Periodic);
             }
             Reason::Periodic => self.stage = Stage::Look(Reason::Background),
@@ -155,28 +177,32 @@ impl Flusher {
     fn finish(&mut self, ctx: &mut TaskCtx<'_>) -> Poll<()> {
         let (at, cpu, task) = (ctx.now(), ctx.cpu, ctx.task);
         ctx.kernel.probe.write(at, cpu, task, &WritebackPagesWritten { pages: self.wrote as i64 }, b"");
-        let wb = &mut ctx.kernel.writeback;
-        (wb.running, self.stage) = (false, Stage::Asleep);
+        self.stage = Stage::Asleep;
+        let wb = self.wb(ctx);
+        wb.running = false;
         if std::mem::take(&mut wb.again) {
             return Poll::On;
         }
-        wb.wake_later(at);
+        ctx.kernel.writeback.wake_later(self.number, at);
         Poll::Done(())
     }
 
     /// A work continues with the next file, or ends.
     fn turn(&mut self, ctx: &mut TaskCtx<'_>, mut work: Work) {
         let now = ctx.now();
-        let wb = &mut ctx.kernel.writeback;
+        let wb = self.wb(ctx);
         // Files of one turn follow each other for a tenth of a second before the limits are checked again.
         let same = work.wrote > work.before && wb.inodes.has_next() && now < work.turn + 100_000_000 && work.left > 0;
         if !same {
             if work.turn > 0 && work.wrote > 0 {
                 self.note(ctx, &work, false);
             }
-            let ends = work.left == 0 || work.reason == Reason::Background && !ctx.over_background();
+            let yields = matches!(work.reason, Reason::Background | Reason::Periodic);
+            let ends = work.left == 0
+                || yields && !self.wb(ctx).work_list.is_empty()
+                || work.reason == Reason::Background && !self.over_background(ctx);
             // All that is dirty may be under writeback already.
-            let inodes = &ctx.kernel.writeback.inodes;
+            let inodes = &self.wb(ctx).inodes;
             let last = work.wrote > 0 || !inodes.has_next();
             let stuck = work.wrote == work.before && last && !inodes.has_more();
             if ends || stuck {
@@ -185,24 +211,32 @@ impl Flusher {
             (work.turn, work.before) = (now, work.wrote);
             self.note(ctx, &work, true);
         }
-        let wb = &mut ctx.kernel.writeback;
-        let Some(inode) = wb.inodes.next(work.up_to(&wb.rules, now)) else { return self.end(ctx, work) };
-        let (tick, counts) = (now * wb.rules.hz / 1_000_000_000, (wb.dirtied, wb.written));
-        wb.rate.settle(tick, wb.rules.hz, counts);
-        if !ctx.memory.requests.write_files() {
-            wb.rate.begin(tick, wb.rules.hz, counts);
+        let (rules, limit) = (ctx.kernel.writeback.rules, ctx.kernel.writeback.wbs[0].domain.smoothed());
+        let idle = !ctx.memory.requests.write_files();
+        let wb = self.wb(ctx);
+        let Some(inode) = wb.inodes.next(work.up_to(&rules, now)) else { return self.end(ctx, work) };
+        let (tick, counts) = (now * rules.hz / 1_000_000_000, wb.counts());
+        wb.rate.settle(tick, rules.hz, counts);
+        if idle {
+            wb.rate.begin(tick, rules.hz, counts);
         }
-        let chunk = (wb.rate.average / 2).min(wb.rate.smoothed_limit() / 8).min(work.left);
+        let chunk = (wb.rate.average / 2).min(limit / 8).min(work.left);
         let size = (chunk + CHUNK) / CHUNK * CHUNK;
         let region = &ctx.memory.regions[inode.region];
         let (at, end) = (region.written_up_to, region.len());
-        self.stage = Stage::Chunk(work, Chunk { inode, size, left: size, at, end, cycled: at == 0 });
+        let (own, others) = (0, (0, 0));
+        self.stage = Stage::Chunk(work, Chunk { inode, size, left: size, at, end, cycled: at == 0, own, others });
     }
 
     fn end(&mut self, ctx: &mut TaskCtx<'_>, work: Work) {
         self.wrote += work.wrote;
-        let wb = &mut ctx.kernel.writeback;
+        if let Some(explicit) = work.explicit {
+            ctx.kernel.writeback.flushed(self.number, explicit);
+        }
+        let wb = self.wb(ctx);
         self.stage = match work.reason {
+            // There may be another.
+            Reason::ForeignFlush => Stage::Look(Reason::ForeignFlush),
             Reason::Vmscan => {
                 wb.start_all = false;
                 Stage::Look(if wb.asked > 0 { Reason::Vmscan } else { Reason::Periodic })
@@ -229,6 +263,10 @@ impl Flusher {
             if !ctx.memory.is_under_writeback(ctx.kernel, region, page) {
                 self.run.push(page);
                 (chunk.left, gathered) = (chunk.left - 1, gathered + 1);
+                match ctx.cgroup_of(region, page).filter(|cgroup| *cgroup != self.number) {
+                    None => chunk.own += 1,
+                    Some(cgroup) => chunk.others = (cgroup, chunk.others.1 + 1),
+                }
                 ends = self.run.len() >= ctx.kernel.writeback.rules.request_pages;
             } else {
                 ends = !self.run.is_empty();
@@ -264,22 +302,25 @@ impl Flusher {
         let now = ctx.now();
         let region = &mut ctx.memory.regions[chunk.inode.region];
         region.written_up_to = if chunk.at >= region.len() { 0 } else { chunk.at };
-        let wb = &mut ctx.kernel.writeback;
         // Since 6.10 what is not old does not wait for more of this work.
-        let young = wb.rules.only_expired && chunk.inode.since > work.up_to(&wb.rules, now);
+        let rules = ctx.kernel.writeback.rules;
+        let young = rules.only_expired && chunk.inode.since > work.up_to(&rules, now);
         let left = match (region.dirty() > 0, chunk.left) {
             (false, _) => Left::Nothing,
             (true, 0) if !young => Left::More,
             (true, _) => Left::IsolatedPages,
         };
-        wb.inodes.requeue(chunk.inode, left, now);
+        ctx.kernel.writeback.wbs[self.number].inodes.requeue(chunk.inode, left, now);
+        if rules.by_cgroup {
+            ctx.kernel.writeback.detach((region, chunk.inode), chunk.own, chunk.others, now);
+        }
         let wrote = chunk.size - chunk.left;
         work.wrote += wrote;
         work.left = if work.left == u64::MAX { work.left } else { work.left.saturating_sub(wrote) };
-        let tick = now * wb.rules.hz / 1_000_000_000;
-        if wb.rate.is_due(tick, wb.rules.hz) {
-            let counts = (wb.dirtied, wb.written);
-            wb.rate.update(tick, wb.rules.hz, &Default::default(), counts, None);
+        let (tick, wb) = (now * rules.hz / 1_000_000_000, self.wb(ctx));
+        if wb.rate.is_due(tick, rules.hz) {
+            let counts = wb.counts();
+            wb.rate.update(tick, rules.hz, counts, &[]);
         }
         self.stage = Stage::Work(work);
         Poll::On
@@ -291,7 +332,8 @@ impl Flusher {
         let (kupdate, background) = (work.reason == Reason::Periodic, work.reason == Reason::Background);
         let (bdi, sb_dev, sync_mode, range_cyclic) = (bdi(), Dev(0), 0, 1);
         let (kupdate, background) = (kupdate.into(), background.into());
-        let (reason, cgroup_ino) = (Some(work.reason.named(ctx.kernel.probe.old_events())), Some(1));
+        let reason = Some(work.reason.named(ctx.kernel.probe.old_events()));
+        let cgroup_ino = Some(1 + self.number as u64);
         if start {
             let event = WritebackStart {
                 bdi,
@@ -322,12 +364,31 @@ impl Flusher {
     }
 }
 
+impl Flusher {
+    /// More is dirty than the background limit of all memory or of the cgroup, or than the part that its files have of them
+    /// (`wb_over_bg_thresh`).
+    fn over_background(&self, ctx: &mut TaskCtx<'_>) -> bool {
+        let (tick, number, kernel) = (ctx.now() / ctx.jiffy(), self.number, &mut ctx.kernel);
+        let (background, dirty) = (kernel.thresholds().background, kernel.dirty_pages());
+        let own = kernel.writeback.wbs[number].dirty;
+        if dirty > background || own > kernel.writeback.part(number, background, tick) {
+            return true;
+        }
+        if number == 0 {
+            return false;
+        }
+        let (thresholds, dirty) = kernel.cgroup_thresholds(number, false);
+        let background = thresholds.background;
+        dirty > background || own > kernel.writeback.part_of_cgroup(number, background, tick)
+    }
+}
+
 impl TaskCtx<'_> {
-    /// More is dirty than the background limit, of all memory or of the disk's part (`wb_over_bg_thresh`).
-    fn over_background(&mut self) -> bool {
-        let tick = self.now() / self.jiffy();
-        let (background, dirty) = (self.kernel.thresholds().background, self.kernel.dirty_pages());
-        let period = self.kernel.writeback.period(tick);
-        dirty > background || self.kernel.writeback.dirty_now > self.kernel.writeback.rate.part(background, period)
+    /// The cgroup that a page of a file in memory is charged to.
+    fn cgroup_of(&self, region: usize, page: u64) -> Option<usize> {
+        match self.memory.regions[region].entry(page) {
+            Entry::Present(pfn) => Some(self.kernel.alloc.frames.cgroup(self.kernel.alloc.frames.head(pfn))),
+            Entry::Absent | Entry::Zero | Entry::Gone(_) => None,
+        }
     }
 }

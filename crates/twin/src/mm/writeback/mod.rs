@@ -2,25 +2,30 @@
 //!
 //! | subject | file |
 //! |---|---|
-//! | how much may be dirty | [`dirty_limits`] |
+//! | how much may be dirty, in all and of a cgroup | [`dirty_limits`], [`cgroup_limits`] |
 //! | how fast the disk writes and tasks may dirty | [`rate`], [`position`] |
 //! | writers that are slowed down | [`throttle`] |
 //! | files with dirty pages | [`inodes`] |
 //! | the file system's journal, for which writers wait | [`journal`] |
+//! | files of each cgroup, and what is to be done for them | [`wb`] |
+//! | files that tasks of other cgroups write to | [`foreign`] |
 //! | the thread that writes them | [`flusher`] |
 //! | a request to the disk, the memory that it takes, and its end | [`request`] |
 //!
-//! There is one disk below all files, with one flusher. It is a thread that advances page by page, as kswapd does batch
-//! by batch; the engine wakes it ([`Writeback::wake`]).
+//! There is one disk below all files, with a flusher for each cgroup. It is a thread that advances page by page, as
+//! kswapd does batch by batch; the engine wakes it ([`Writeback::wake`]).
 
+mod cgroup_limits;
 pub(crate) mod dirty;
 mod flusher;
+pub(crate) mod foreign;
 mod inodes;
 mod journal;
 mod position;
 mod rate;
 mod request;
 mod throttle;
+mod wb;
 
 pub use crate::page_alloc::dirty_limits::{Limit, Limits, Thresholds};
 pub(crate) use flusher::Flusher;
@@ -31,10 +36,9 @@ use crate::mm::kernel::Kernel;
 use crate::page_alloc::dirty_limits;
 use crate::time::Ns;
 use crate::vmstat::NodeItem;
-use inodes::Inodes;
 use mmtwin_event::value::{Bytes, Str};
-use rate::Rate;
 use request::MOST;
+use wb::Wb;
 
 /// The disk as events name it: the first one of its kind.
 const BDI: &str = "8:0";
@@ -62,6 +66,8 @@ pub struct Rules {
     /// Most pages of a request of the flusher: what a request has room for, or where kernels of 2010 and 2012 are
     /// modelled those that are looked up together.
     pub request_pages: usize,
+    /// Files belong to cgroups, each of which has limits and a flusher (4.2 and later, version 2).
+    pub by_cgroup: bool,
     /// Ticks per second.
     pub hz: u64,
 }
@@ -76,6 +82,7 @@ impl Rules {
         only_expired: false,
         ends_anywhere: false,
         request_pages: MOST,
+        by_cgroup: false,
         hz: 250,
     };
 }
@@ -91,31 +98,14 @@ pub(crate) enum Wake {
 #[derive(Clone, Debug)]
 pub(crate) struct Writeback {
     pub rules: Rules,
-    pub(crate) rate: Rate,
+    /// By cgroup, the root first; the root's alone where files do not belong to cgroups.
+    wbs: Vec<Wb>,
     /// Pages that a CPU may dirty before its task checks the limits, and the count of each.
     ratelimit_pages: u64,
     by_cpu: Vec<u64>,
-    /// Writers are above the hard limit.
-    exceeded: bool,
-    /// Pages of files that are dirty; that ever became dirty; whose writes have ended.
-    dirty_now: u64,
-    dirtied: u64,
-    written: u64,
-    inodes: Inodes,
-    /// All that is dirty is to be written (`WB_start_all`).
-    start_all: bool,
-    /// Pages whose writeback tasks in reclaim have requested (before 4.15).
-    asked: u64,
-    /// The flusher is at work, and was woken meanwhile.
-    running: bool,
-    again: bool,
-    /// When a later wake-up is due; `None`: none is set.
-    pub timer: Option<Ns>,
-    /// Time of its last check for old pages.
-    last_old: Ns,
-    /// To be done ([`Effects`](super::effects::Effects)): wake the flusher, tasks that have been given a file's lock, write
+    /// To be done ([`Effects`](super::effects::Effects)): wake flushers, tasks that have been given a file's lock, write
     /// the journal.
-    pub wake: Option<Wake>,
+    pub wake: Vec<(usize, Wake)>,
     pub granted: Vec<i32>,
     pub commit_at: Option<Ns>,
     /// The file system's journal.
@@ -127,59 +117,76 @@ impl Writeback {
     pub(crate) fn new(rules: Rules, cpus: usize) -> Writeback {
         Writeback {
             rules,
-            rate: Rate::new(),
+            wbs: vec![Wb::new()],
             ratelimit_pages: 32,
             by_cpu: vec![0; cpus],
-            exceeded: false,
-            dirty_now: 0,
-            dirtied: 0,
-            written: 0,
-            inodes: Inodes::default(),
-            start_all: false,
-            asked: 0,
-            running: false,
-            again: false,
-            timer: None,
-            last_old: 0,
-            wake: None,
+            wake: Vec::new(),
             granted: Vec::new(),
             commit_at: None,
             journal: Journal::default(),
         }
     }
 
-    /// Wakes the flusher (`wb_wakeup`).
-    fn wake_now(&mut self) {
-        if self.running {
-            self.again = true;
-        } else {
-            (self.wake, self.timer) = (Some(Wake::Now), None);
+    /// There are so many cgroups.
+    pub(crate) fn set_cgroups(&mut self, cgroups: usize) {
+        if self.rules.by_cgroup {
+            self.wbs.resize(cgroups, Wb::new());
         }
     }
 
-    /// The interval of periodic wakeups is written (`dirty_writeback_centisecs_handler`); a new one wakes the flusher.
+    /// Whose files a new file of a cgroup belongs to, and whose limits its tasks have.
+    pub(crate) fn wb_of(&self, cgroup: usize) -> usize {
+        if self.rules.by_cgroup { cgroup } else { 0 }
+    }
+
+    /// How many flushers there are.
+    pub(crate) fn flushers(&self) -> usize {
+        self.wbs.len()
+    }
+
+    /// Wakes a flusher (`wb_wakeup`).
+    fn wake_now(&mut self, number: usize) {
+        let wb = &mut self.wbs[number];
+        if wb.running {
+            wb.again = true;
+        } else {
+            wb.timer = None;
+            self.wake.retain(|(of, _)| *of != number);
+            self.wake.push((number, Wake::Now));
+        }
+    }
+
+    /// The interval of periodic wakeups is written (`dirty_writeback_centisecs_handler`); a new one wakes the flushers.
     pub(crate) fn set_interval(&mut self, interval: Ns) {
         if std::mem::replace(&mut self.rules.interval, interval) != interval && interval > 0 {
-            self.wake_now();
+            (0..self.wbs.len()).for_each(|number| self.wake_now(number));
         }
     }
 
-    /// Wakes the flusher after a delay (`wb_wakeup_delayed`).
-    fn wake_later(&mut self, now: Ns) {
-        if !self.inodes.is_empty() && self.rules.interval > 0 && self.timer.is_none() && self.wake.is_none() {
+    /// Wakes a flusher after a delay (`wb_wakeup_delayed`).
+    fn wake_later(&mut self, number: usize, now: Ns) {
+        let wb = &mut self.wbs[number];
+        let set = wb.timer.is_some() || self.wake.iter().any(|(of, _)| *of == number);
+        if !wb.inodes.is_empty() && self.rules.interval > 0 && !set {
             let at = now + self.rules.interval;
-            (self.wake, self.timer) = (Some(Wake::At(at)), Some(at));
+            wb.timer = Some(at);
+            self.wake.push((number, Wake::At(at)));
         }
+    }
+
+    /// The first periodic wakeup of a flusher is due then.
+    pub(crate) fn set_timer(&mut self, number: usize, at: Ns) {
+        self.wbs[number].timer = Some(at);
     }
 
     /// A delayed wakeup is due; true if it was not moved forward.
-    pub(crate) fn timer_is_due(&mut self, at: Ns) -> bool {
-        self.timer.take_if(|due| *due == at).is_some()
+    pub(crate) fn timer_is_due(&mut self, number: usize, at: Ns) -> bool {
+        self.wbs[number].timer.take_if(|due| *due == at).is_some()
     }
 
     #[cfg(test)]
     fn wants_wake(&self) -> bool {
-        self.wake == Some(Wake::Now)
+        self.wake == [(0, Wake::Now)]
     }
 
     /// Period of three seconds that a tick belongs to.
@@ -187,57 +194,106 @@ impl Writeback {
         tick / (3 * self.rules.hz)
     }
 
+    /// The part that files of a cgroup have of a threshold of all memory (`wb_calc_thresh`): that of the recent writes to
+    /// the disk; nothing before any has ended.
+    fn part(&mut self, number: usize, threshold: u64, tick: u64) -> u64 {
+        let period = self.period(tick);
+        let all: u64 = self.wbs.iter_mut().map(|wb| wb.rate.completions(period)).sum();
+        let own = self.wbs[number].rate.completions(period);
+        if all > 0 { (u128::from(threshold) * u128::from(own) / u128::from(all)) as u64 } else { 0 }
+    }
+
+    /// The same of a threshold of the cgroup, whose writes are all its own.
+    fn part_of_cgroup(&mut self, number: usize, threshold: u64, tick: u64) -> u64 {
+        let period = self.period(tick);
+        if self.wbs[number].rate.completions(period) > 0 { threshold } else { 0 }
+    }
+
     /// True if something is to be done at once.
     pub(crate) fn has_effects(&self) -> bool {
-        self.wake.is_some() || !self.granted.is_empty() || self.commit_at.is_some()
+        !self.wake.is_empty() || !self.granted.is_empty() || self.commit_at.is_some()
     }
 
     /// Writes all dirty pages, for a reclaimer that found dirty pages (`wakeup_flusher_threads`).
     pub(crate) fn write_all(&mut self) {
-        if !self.inodes.is_empty() && !self.start_all {
-            self.start_all = true;
-            self.wake_now();
+        for number in 0..self.wbs.len() {
+            let wb = &mut self.wbs[number];
+            if !wb.inodes.is_empty() && !wb.start_all {
+                wb.start_all = true;
+                self.wake_now(number);
+            }
         }
     }
 
     /// So many dirty pages are to be written, for a reclaimer that has scanned as many (`wakeup_flusher_threads` before 4.15).
     pub(crate) fn write_some(&mut self, pages: u64) {
-        if !self.inodes.is_empty() {
-            self.asked += pages;
-            self.wake_now();
+        let wb = &mut self.wbs[0];
+        if !wb.inodes.is_empty() {
+            wb.asked += pages;
+            self.wake_now(0);
         }
     }
 
-    /// A page of a file has become dirty, on a CPU; the file's first one if `first`.
-    pub(crate) fn page_dirtied(&mut self, cpu: u32, region: usize, first: bool, now: Ns) {
-        self.dirty_now += 1;
-        self.dirtied += 1;
+    /// A page of a file has become dirty, on a CPU, and is charged to a cgroup; the file's first one if `first`.
+    pub(crate) fn page_dirtied(&mut self, cpu: u32, (region, number): (usize, usize), cgroup: usize, first: bool, now: Ns) {
+        let wb = &mut self.wbs[number];
+        wb.dirty += 1;
+        wb.dirtied += 1;
         self.by_cpu[cpu as usize] += 1;
-        if first && self.inodes.add(region, now) {
-            self.wake_later(now);
+        if first && wb.inodes.add(region, now) {
+            self.wake_later(number, now);
+        }
+        if cgroup != number && self.rules.by_cgroup {
+            self.track_foreign_dirty(cgroup, number, now);
         }
     }
 
     /// A file has no dirty pages any more, and none is being written.
-    pub(crate) fn file_is_clean(&mut self, region: usize) {
-        self.inodes.remove(region);
+    pub(crate) fn file_is_clean(&mut self, region: usize, number: usize) {
+        self.wbs[number].inodes.remove(region);
     }
 
-    /// Pages are no longer dirty: they are under writeback, or removed.
-    pub(crate) fn pages_cleaned(&mut self, pages: u64) {
-        self.dirty_now -= pages;
+    /// Pages of a file are no longer dirty: they are under writeback, or removed.
+    pub(crate) fn pages_cleaned(&mut self, number: usize, pages: u64) {
+        self.wbs[number].dirty -= pages;
+    }
+
+    /// Pages that are charged to a cgroup have become dirty, or clean.
+    pub(crate) fn count_dirty(&mut self, cgroup: usize, pages: i64) {
+        if let Some(wb) = self.wbs.get_mut(cgroup) {
+            wb.charged_dirty = wb.charged_dirty.saturating_add_signed(pages);
+        }
+    }
+
+    /// The same of pages under writeback.
+    pub(crate) fn count_under(&mut self, cgroup: usize, pages: i64) {
+        if let Some(wb) = self.wbs.get_mut(cgroup) {
+            wb.charged_under = wb.charged_under.saturating_add_signed(pages);
+        }
     }
 
     /// No file is being written any more.
-    pub(crate) fn writes_end(&mut self, now: Ns) {
-        self.rate.writes_end(now * self.rules.hz / 1_000_000_000, self.rules.hz);
+    pub(crate) fn writes_end(&mut self, number: usize, now: Ns) {
+        self.wbs[number].rate.writes_end(now * self.rules.hz / 1_000_000_000, self.rules.hz);
     }
 
-    /// Writes of pages have ended.
-    pub(crate) fn pages_written(&mut self, pages: u64, now: Ns) {
-        self.written += pages;
+    /// Writes of pages of files begin.
+    pub(crate) fn writes_begin(&mut self, number: usize, pages: u64) {
+        self.wbs[number].under += pages;
+    }
+
+    /// They have ended.
+    pub(crate) fn pages_written(&mut self, number: usize, pages: u64, now: Ns) {
         let period = self.period(now * self.rules.hz / 1_000_000_000);
-        self.rate.completed(pages, period);
+        let wb = &mut self.wbs[number];
+        wb.written += pages;
+        wb.under = wb.under.saturating_sub(pages);
+        wb.rate.completed(pages, period);
+    }
+
+    /// Pages of all files that are dirty.
+    fn dirty(&self) -> u64 {
+        self.wbs.iter().map(|wb| wb.dirty).sum()
     }
 }
 
@@ -260,7 +316,7 @@ impl Kernel {
     /// What follows from a hard limit (`writeback_set_ratelimit`).
     fn limit_writers(&mut self, hard: u64) {
         self.writeback.ratelimit_pages = dirty_limits::ratelimit_pages(hard, self.stat.online().len());
-        self.writeback.rate.set_limit(hard);
+        self.writeback.wbs[0].domain.set(hard);
     }
 
     fn dirty_pages(&self) -> u64 {

@@ -10,7 +10,7 @@ const POLL: u64 = 32;
 
 /// The ratio, [`ONE`] at the set point halfway between free run and the limit; 0 at the limit.
 pub(super) fn ratio(state: &State, bandwidth: u64) -> u64 {
-    let &State { thresholds, dirty, limit, of_disk } = state;
+    let &State { thresholds, dirty, limit, own, of_disk } = state;
     if dirty >= limit {
         return 0;
     }
@@ -20,17 +20,17 @@ pub(super) fn ratio(state: &State, bandwidth: u64) -> u64 {
     // many times smaller than the limit that follows it.
     let part = of_disk.min(thresholds.hard).max((limit - dirty) / 8);
     let x = (u128::from(part) << 16) / u128::from(thresholds.hard | 1);
-    let own = (u128::from(setpoint) * x) >> 16;
+    let own_setpoint = (u128::from(setpoint) * x) >> 16;
     let span = (u128::from(thresholds.hard.saturating_sub(part) + 8 * bandwidth) * x) >> 16;
-    let (zero, wide) = (own + span, u128::from(dirty));
+    let (zero, wide) = (own_setpoint + span, u128::from(own));
     ratio = match wide < zero - span / 4 {
         true => (u128::from(ratio) * (zero - wide) / (span | 1)) as u64,
         false => ratio / 4,
     };
     // A disk must not run dry.
     let low = part / 2;
-    if dirty < low {
-        ratio = if dirty > low / 8 { ratio * low / dirty } else { ratio * 8 };
+    if own < low {
+        ratio = if own > low / 8 { ratio * low / own } else { ratio * 8 };
     }
     ratio
 }
@@ -83,6 +83,7 @@ mod tests {
             thresholds: Thresholds { background: 10_000, hard: 20_000 },
             dirty,
             limit: 20_000,
+            own: dirty,
             of_disk: 20_000,
         };
         // Free run ends at 15,000; the set point is 17,500.

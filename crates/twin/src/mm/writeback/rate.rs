@@ -1,9 +1,8 @@
 //! Write bandwidth of the disk, and the rate at which its writers may dirty pages: `wb_update_write_bandwidth`,
-//! `wb_update_dirty_ratelimit`, `domain_update_dirty_limit`, `wb_calc_thresh`, `fprop_fraction_percpu` (3.2 to 6.12).
+//! `wb_update_dirty_ratelimit`, `domain_update_dirty_limit`, `fprop_fraction_percpu` (3.2 to 6.12).
 //!
-//! All estimates are updated at most every 200 ms. There is one disk, so its share of all writing is 0 before any of
-//! its recent writes has ended, and 1 afterwards. Not modelled: several disks, and writes by others than the flusher
-//! and reclaim. Checked by tests of the arithmetic here.
+//! All estimates are updated at most every 200 ms. Each cgroup that writes has its own for the one disk. Not modelled:
+//! several disks, and writes by others than the flusher and reclaim. Checked by tests of the arithmetic here.
 
 use super::Thresholds;
 
@@ -20,11 +19,51 @@ pub(crate) struct State {
     pub dirty: u64,
     /// The hard limit, which follows the threshold down slowly.
     pub limit: u64,
-    /// The disk's part of the hard limit.
+    /// Of the files of the writer's cgroup on the disk: such pages, and their part of the hard limit.
+    pub own: u64,
     pub of_disk: u64,
 }
 
-/// State of the disk (`struct bdi_writeback`, `struct wb_domain`).
+/// The hard limit of all memory or of a cgroup, smoothed (`struct wb_domain`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Domain {
+    limit: u64,
+    /// Tick of its last update.
+    at: u64,
+}
+
+impl Domain {
+    /// The hard limit (`hard_dirty_limit`).
+    pub(super) fn hard(&self, thresholds: Thresholds) -> u64 {
+        thresholds.hard.max(self.limit)
+    }
+
+    /// Limits have been set (`writeback_set_ratelimit`).
+    pub(super) fn set(&mut self, hard: u64) {
+        self.limit = hard;
+    }
+
+    /// The limit that chunks of writing are measured by.
+    pub(super) fn smoothed(&self) -> u64 {
+        self.limit
+    }
+
+    /// It follows its threshold up at once and down slowly, and never below what is dirty.
+    pub(super) fn update(&mut self, now: u64, hz: u64, state: &State) {
+        if now < self.at + hz / 5 {
+            return;
+        }
+        if self.limit < state.thresholds.hard {
+            self.limit = state.thresholds.hard;
+        } else {
+            let floor = state.thresholds.hard.max(state.dirty);
+            self.limit -= self.limit.saturating_sub(floor) >> 5;
+        }
+        self.at = now;
+    }
+}
+
+/// How fast files of a cgroup are written to the disk (`struct bdi_writeback`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     /// Pages per second: measured, and smoothed once more.
@@ -37,9 +76,6 @@ pub(crate) struct Rate {
     at: u64,
     dirtied: u64,
     written: u64,
-    /// Smoothed hard limit, and the tick of its last update.
-    limit: u64,
-    limit_at: u64,
     /// Writes that have ended, halved every three seconds; period of the last one.
     completions: u64,
     period: u64,
@@ -52,7 +88,7 @@ impl Rate {
     pub(super) fn new() -> Rate {
         let (bandwidth, average, ratelimit, balanced) =
             (FIRST_BANDWIDTH, FIRST_BANDWIDTH, FIRST_BANDWIDTH, FIRST_BANDWIDTH);
-        let (at, dirtied, written, limit, limit_at, completions, period) = (0, 0, 0, 0, 0, 0, 0);
+        let (at, dirtied, written, completions, period) = (0, 0, 0, 0, 0);
         Rate {
             bandwidth,
             average,
@@ -61,8 +97,6 @@ impl Rate {
             at,
             dirtied,
             written,
-            limit,
-            limit_at,
             completions,
             period,
             update_at: None,
@@ -81,25 +115,10 @@ impl Rate {
         self.period = self.period.max(period);
     }
 
-    /// The disk's part of a threshold.
-    pub(super) fn part(&mut self, threshold: u64, period: u64) -> u64 {
+    /// Pages whose writes have ended lately, as they count in a period.
+    pub(super) fn completions(&mut self, period: u64) -> u64 {
         self.decay(period);
-        if self.completions > 0 { threshold } else { 0 }
-    }
-
-    /// The hard limit (`hard_dirty_limit`).
-    pub(super) fn hard(&self, thresholds: Thresholds) -> u64 {
-        thresholds.hard.max(self.limit)
-    }
-
-    /// Limits have been set (`writeback_set_ratelimit`).
-    pub(super) fn set_limit(&mut self, hard: u64) {
-        self.limit = hard;
-    }
-
-    /// The limit that chunks of writing are measured by.
-    pub(super) fn smoothed_limit(&self) -> u64 {
-        self.limit
+        self.completions
     }
 
     /// True if an update is due: 200 ms after the last.
@@ -115,7 +134,7 @@ impl Rate {
     /// Does the update that follows the end of writes, if it is over. Nothing was written since.
     pub(super) fn settle(&mut self, now: u64, hz: u64, counts: (u64, u64)) {
         if let Some(at) = self.update_at.take_if(|at| *at <= now) {
-            self.update(at.max(self.at), hz, &State::default(), counts, None);
+            self.update(at.max(self.at), hz, counts, &[]);
         }
     }
 
@@ -127,37 +146,15 @@ impl Rate {
         }
     }
 
-    /// Updates all estimates at a tick. `dirtied` and `written` are counted since the start; `position` is set for a
-    /// writer, whose rate depends on it.
-    pub(super) fn update(
-        &mut self,
-        now: u64,
-        hz: u64,
-        state: &State,
-        (dirtied, written): (u64, u64),
-        position: Option<u64>,
-    ) {
+    /// Updates all estimates at a tick. `dirtied` and `written` are counted since the start; a writer has the states of
+    /// its domains, each with its position.
+    pub(super) fn update(&mut self, now: u64, hz: u64, (dirtied, written): (u64, u64), domains: &[(State, u64)]) {
         let elapsed = now.saturating_sub(self.at).max(1);
-        if let Some(position) = position {
-            self.update_limit(now, hz, state);
-            self.update_ratelimit(elapsed, hz, state, dirtied, position);
+        for (state, position) in domains {
+            self.update_ratelimit(elapsed, hz, state, dirtied, *position);
         }
         self.update_bandwidth(elapsed, hz, written);
         (self.at, self.dirtied, self.written) = (now, dirtied, written);
-    }
-
-    /// The hard limit follows its threshold up at once and down slowly, and never below what is dirty.
-    fn update_limit(&mut self, now: u64, hz: u64, state: &State) {
-        if now < self.limit_at + hz / 5 {
-            return;
-        }
-        if self.limit < state.thresholds.hard {
-            self.limit = state.thresholds.hard;
-        } else {
-            let floor = state.thresholds.hard.max(state.dirty);
-            self.limit -= self.limit.saturating_sub(floor) >> 5;
-        }
-        self.limit_at = now;
     }
 
     fn update_bandwidth(&mut self, elapsed: u64, hz: u64, written: u64) {
@@ -208,20 +205,20 @@ mod tests {
     fn bandwidth_is_believed_slowly() {
         let mut rate = Rate::new();
         let mut now = 1000;
-        rate.update(now, 250, &State::default(), (0, 0), None);
+        rate.update(now, 250, (0, 0), &[]);
         let first = rate.average;
         // 10,000 pages per second for a minute.
         let mut written = 0;
         for i in 1..=300 {
             (now, written) = (now + 50, written + 2000);
-            rate.update(now, 250, &State::default(), (0, written), None);
+            rate.update(now, 250, (0, written), &[]);
             if i == 1 {
                 assert!(rate.average > first * 9 / 10, "{}", rate.average);
             }
         }
         assert!(rate.average.abs_diff(10_000) < 300, "{}", rate.average);
         // After a long pause what was written is all that counts.
-        rate.update(now + 5000, 250, &State::default(), (0, written + 2000), None);
+        rate.update(now + 5000, 250, (0, written + 2000), &[]);
         assert_eq!(rate.average, 100);
     }
 
@@ -229,7 +226,7 @@ mod tests {
     fn tasks_converge_to_the_write_bandwidth_of_the_disk() {
         let mut rate = Rate { average: 5000, bandwidth: 5000, ..Rate::new() };
         let thresholds = Thresholds { background: 10_000, hard: 20_000 };
-        let mut state = State { thresholds, dirty: 15_000, limit: 20_000, of_disk: 20_000 };
+        let mut state = State { thresholds, dirty: 15_000, limit: 20_000, own: 15_000, of_disk: 20_000 };
         let (mut now, mut dirtied, mut written) = (0, 0, 0);
         for _ in 0..600 {
             now += 51;
@@ -238,30 +235,31 @@ mod tests {
             dirtied += 2 * ((rate.ratelimit * ratio) >> 10) / 5;
             written += 1000.min(dirtied - written);
             state.dirty = 15_000 + dirtied - written;
-            rate.update(now, 250, &state, (dirtied, written), Some(ratio));
+            state.own = state.dirty;
+            rate.update(now, 250, (dirtied, written), &[(state, ratio)]);
         }
         assert!(rate.ratelimit.abs_diff(2500) < 500, "{}", rate.ratelimit);
         assert!((15_000..20_000).contains(&state.dirty), "{}", state.dirty);
     }
 
     #[test]
-    fn a_disk_has_no_part_before_it_has_written() {
+    fn what_was_written_is_forgotten() {
         let mut rate = Rate::new();
-        assert_eq!(rate.part(1000, 7), 0);
+        assert_eq!(rate.completions(7), 0);
         rate.completed(5, 8);
-        assert_eq!([rate.part(1000, 8), rate.part(1000, 10), rate.part(1000, 11)], [1000, 1000, 0]);
+        assert_eq!([8, 9, 10, 11].map(|period| rate.completions(period)), [5, 2, 1, 0]);
     }
 
     #[test]
     fn the_hard_limit_falls_slowly() {
-        let mut rate = Rate::new();
+        let mut domain = Domain::default();
         let at = |hard, dirty| State { thresholds: Thresholds { background: 0, hard }, dirty, ..State::default() };
-        rate.update_limit(50, 250, &at(3200, 0));
-        assert_eq!(rate.hard(Thresholds { background: 0, hard: 1000 }), 3200);
-        rate.update_limit(100, 250, &at(1600, 0));
-        rate.update_limit(101, 250, &at(1600, 0));
-        assert_eq!(rate.smoothed_limit(), 3150);
-        rate.update_limit(200, 250, &at(1600, 3150));
-        assert_eq!(rate.smoothed_limit(), 3150);
+        domain.update(50, 250, &at(3200, 0));
+        assert_eq!(domain.hard(Thresholds { background: 0, hard: 1000 }), 3200);
+        domain.update(100, 250, &at(1600, 0));
+        domain.update(101, 250, &at(1600, 0));
+        assert_eq!(domain.smoothed(), 3150);
+        domain.update(200, 250, &at(1600, 3150));
+        assert_eq!(domain.smoothed(), 3150);
     }
 }

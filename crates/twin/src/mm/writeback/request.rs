@@ -51,6 +51,9 @@ pub(crate) struct Request {
     journal: u64,
     /// The disk has it that holds files, not swap's own.
     on_disk: bool,
+    /// Whose files its pages are of, and how many they were; `None`: pages in swap.
+    of: Option<usize>,
+    count: u64,
     /// How long asynchronous requests of that disk had been delayed by synchronous ones; `None`: this is a synchronous one.
     held_up: Option<Ps>,
 }
@@ -129,22 +132,25 @@ impl Requests {
         }
     }
 
-    /// A request of pages; with the memory of a file system's if `of_file`.
+    /// A request of pages; with the memory of a file system's if they are of files, which are those of a `wb`.
     pub(crate) fn begin(
         &mut self,
         kernel: &mut Kernel,
         (cpu, task): (u32, Task),
         (to, pages): (Destination, Pages),
-        of_file: bool,
+        wb: Option<usize>,
     ) -> u64 {
         let Destination { place, on_disk, held_up } = to;
         let count = pages.iter().map(|&page| 1 << kernel.alloc.frames.order(page)).sum();
         self.queues[usize::from(on_disk)].begin(place, count);
         // Without memory it is one of the few that a reserve is kept for.
         let by = (cpu, task);
-        let memory = if of_file { self.slab.take(kernel, by).ok() } else { None };
-        let rest = if of_file { self.rest.take(kernel, by).ok() } else { None };
-        self.add(Request { pages, memory, rest, journal: 0, on_disk, held_up })
+        let memory = wb.and_then(|_| self.slab.take(kernel, by).ok());
+        let rest = wb.and_then(|_| self.rest.take(kernel, by).ok());
+        if let Some(wb) = wb {
+            kernel.writeback.writes_begin(wb, count);
+        }
+        self.add(Request { pages, memory, rest, journal: 0, on_disk, of: wb, count, held_up })
     }
 
     /// The number of a new request.
@@ -258,7 +264,7 @@ impl Requests {
     pub(crate) fn end(&mut self, kernel: &mut Kernel, (cpu, task): (u32, Task), number: u64) {
         let Some(request) = self.remove(number) else { return };
         let writes_file = request.writes_file();
-        let Request { pages, memory, rest, journal, .. } = request;
+        let Request { pages, memory, rest, journal, of, count, .. } = request;
         if journal > 0 {
             kernel.writeback.journal.committed();
         }
@@ -267,9 +273,12 @@ impl Requests {
                 kernel.end_writeback(cpu, page);
             }
         }
-        if writes_file && !self.write_files() {
+        if let Some(wb) = of {
             let now = kernel.now(cpu);
-            kernel.writeback.writes_end(now);
+            kernel.writeback.pages_written(wb, count, now);
+            if writes_file && !self.write_files() {
+                kernel.writeback.writes_end(wb, now);
+            }
         }
         memory.into_iter().for_each(|block| self.slab.give(kernel, (cpu, task), block));
         rest.into_iter().for_each(|block| self.rest.give(kernel, (cpu, task), block));
@@ -304,7 +313,7 @@ mod tests {
             let mut requests = Requests::default();
             let begin = |ctx: &mut TaskCtx<'_>, requests: &mut Requests| {
                 ctx.kernel.begin_writeback(page);
-                requests.begin(ctx.kernel, (0, ctx.task), (to, Pages::from_slice(&[page])), false)
+                requests.begin(ctx.kernel, (0, ctx.task), (to, Pages::from_slice(&[page])), None)
             };
             let removed = begin(ctx, &mut requests);
             requests.forget(page);
