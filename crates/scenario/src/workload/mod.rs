@@ -76,7 +76,8 @@ pub struct Region {
     /// Huge pages.
     #[serde(default = "huge_default")]
     pub huge: Huge,
-    /// Memory policy of the region (`mbind`); absent: that of the process.
+    /// Memory policy of the region (`mbind`); absent: that of the process. Pages of a file are allocated by the policy
+    /// of the process that reads them, whatever this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
     /// All its pages are accessed once, in order, by the thread that uses them, before the first phase.

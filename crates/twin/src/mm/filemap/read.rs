@@ -143,9 +143,9 @@ impl AccessState {
         request: &Request,
     ) -> Result<Pfn, AllocationFailure> {
         self.prepare_index(kernel, (caller.cpu, caller.task), region, page)?;
-        let mut page_caller = caller.for_page(self.regions[region].policy, page);
         let request = if kernel.reclaim.rules.cold_pages { &COLD_PAGE } else { request };
-        let pfn = kernel.allocate_charged(&mut page_caller, request)?.page;
+        // The policy is the task's (`filemap_alloc_folio`), whatever that of the mapping is.
+        let pfn = kernel.allocate_charged(caller, request)?.page;
         let (node, pages) = (kernel.node_of_frame(pfn), page..page + (1 << request.order));
         kernel.prepare(caller, pfn, self.regions[region].content(page), &[]);
         let mut shadow = None;
