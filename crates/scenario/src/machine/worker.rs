@@ -25,12 +25,15 @@ pub struct Worker {
     /// Pages of the heap that each thread keeps accessing, from its number times `heap_pages_per_thread` on. Threads share
     /// pages if this is more than `heap_pages_per_thread`.
     pub heap_hot_pages: u32,
-    /// Time that it takes to draw a place and access it, besides the access; think time contains it.
+    /// Time that it takes to draw a place and write to it, besides the access; think time contains it.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub access: Time,
     /// The same for an access in order or by strides, and for one that populates.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub access_in_order: Time,
+    /// What an access takes more of which it is drawn whether it writes: any but those that always write.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub chance: Time,
     /// What an access with think time takes more than that time, which contains the access as measured when the process
     /// began.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
@@ -46,6 +49,7 @@ pub(super) fn check(text: &MachineText, check: &mut Check<'_>) {
         heap_hot_pages,
         access: _,
         access_in_order: _,
+        chance: _,
         think_excess: _,
     } = text.worker;
     for (key, pages, most) in [

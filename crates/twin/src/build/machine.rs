@@ -157,6 +157,7 @@ pub(crate) fn heap(of: &say::Machine) -> Heap {
         heap_hot_pages,
         access: _,
         access_in_order: _,
+        chance: _,
         think_excess: _,
     } = of.worker;
     Heap { pages: heap_pages.get(), per_thread: heap_pages_per_thread, absent: heap_absent_pages, hot: heap_hot_pages }
@@ -206,6 +207,7 @@ pub(crate) fn fault_costs(scenario: &Scenario) -> FaultCosts {
         compact_scan: cost.compact_scan_page.0,
         compact_block: cost.compact_pageblock.0,
         migrate_page: cost.migrate_page.0,
+        copy_page: clear_huge(of) / (HUGE / PAGE_SIZE),
         lookup: cost.name_lookup.0,
         file_write: cost.file_write.0,
         file_create: cost.file_create.0,
@@ -263,6 +265,9 @@ pub fn memory(of: &say::Machine) -> Result<Memory, MemoryError> {
     Memory::new(nodes, paths.collect(), curve(&of.memory.local)?, curve(&of.memory.remote)?)
 }
 
+/// Bytes of a huge page.
+const HUGE: u64 = 2 << 20;
+
 /// Picoseconds to clear a huge page: its size over the bandwidth of a node, shared by the node's CPUs as they are when
 /// all are busy; where the kernel clears what it gives (`init_on_alloc`), that comes before.
 pub fn clear_huge(of: &say::Machine) -> u64 {
@@ -272,18 +277,17 @@ pub fn clear_huge(of: &say::Machine) -> u64 {
 
 /// The same if it is cleared once, by the allocator where that clears what it gives.
 fn clear_huge_once(of: &say::Machine) -> u64 {
-    let init = of.cost.page_init.0 * (2 << 20) / PAGE_SIZE;
+    let init = of.cost.page_init.0 * HUGE / PAGE_SIZE;
     if init > 0 { init } else { clear_huge(of) }
 }
 
 /// The same of moving a huge page's bytes between the CPUs of node `to` and the memory of node `from`, into a new one. CPUs
 /// of which one runs at a time do not share the bandwidth.
 pub(crate) fn clear_huge_on(of: &say::Machine, from: usize, to: usize) -> u64 {
-    const HUGE: u128 = 2 << 20;
     let sharing = if of.cpu.single_threaded_tcg { 1 } else { of.nodes[to].cpus.len().max(1) };
     let bandwidth = of.memory.bandwidth[to][from].0.max(1);
-    let moved = (HUGE * sharing as u128 * 1_000_000_000_000 / u128::from(bandwidth)) as u64;
-    moved + of.cost.page_init.0 * (HUGE as u64 / PAGE_SIZE - 1)
+    let moved = (u128::from(HUGE) * sharing as u128 * 1_000_000_000_000 / u128::from(bandwidth)) as u64;
+    moved + of.cost.page_init.0 * (HUGE / PAGE_SIZE - 1)
 }
 
 #[cfg(test)]

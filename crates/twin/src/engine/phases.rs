@@ -232,8 +232,9 @@ impl Engine<'_> {
                 Pattern::Draws(..) => worker.access,
                 Pattern::Walk(_) => worker.access_in_order,
             };
+            let own = if plan.stream.writes().get() < 1.0 { own.0 + worker.chance.0 } else { own.0 };
             let thinks = if plan.think > 0 { plan.think + worker.think_excess.0 } else { 0 };
-            plan.think = thinks.max(own.0);
+            plan.think = thinks.max(own);
             if plan.sleep > 0 {
                 plan.think += nanosleep;
                 plan.sleep += TIMER_SLACK;

@@ -45,6 +45,8 @@ pub(crate) struct FaultCosts {
     pub compact_scan: Ps,
     pub compact_block: Ps,
     pub migrate_page: Ps,
+    /// Its bytes.
+    pub copy_page: Ps,
     /// Fixed cost of a batch of a list, and of a pass over a cgroup's lists.
     pub batch: Ps,
     pub pass: Ps,

@@ -83,7 +83,7 @@ impl TaskCtx<'_> {
             }
         }
         self.memory.swap.relocate(old, new);
-        self.spend(self.memory.costs.migrate_page * pages);
+        self.spend((self.memory.costs.migrate_page + self.memory.costs.copy_page) * pages);
         let caller = Caller::new(self.cpu, self.task, Policy::Default);
         let freed = self.kernel.replace(&caller, old, new);
         debug_assert!(freed.is_ok(), "what was mapped was allocated");
