@@ -17,6 +17,9 @@ pub struct Costs {
     /// (`init_on_alloc`).
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub page_init: Cost,
+    /// Choosing the node of an allocation by a policy that interleaves.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub interleave: Cost,
     /// Freeing one page from this CPU's list to the buddy lists, under the zone lock. The cost of taking one is part of
     /// the measured cost of faults and reads.
     pub page_bulk: Cost,

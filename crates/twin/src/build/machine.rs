@@ -247,7 +247,8 @@ pub fn costs(of: &say::Machine) -> PageCosts {
     };
     let others = of.cpus.len().saturating_sub(1).max(1) as f64;
     let fetched: f64 = (1..of.cpus.len() as u32).map(|cpu| cycles(of.line.transfer.of(of.between(0, cpu)))).sum();
-    PageCosts { clock_khz, alone, shared_core, refetch: cycles(cost.zone_reread), read_line: fetched / others }
+    let (refetch, interleave) = (cycles(cost.zone_reread), cost.interleave.0);
+    PageCosts { clock_khz, alone, shared_core, refetch, read_line: fetched / others, interleave }
 }
 
 /// Latency and bandwidth of memory.

@@ -282,6 +282,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         context_switch: _,
         page_alloc_free: _,
         page_init: _,
+        interleave: _,
         page_bulk: _,
         numa_counters_s8: _,
         numa_counters_u16: _,

@@ -51,6 +51,8 @@ pub struct PageCosts {
     pub refetch: f64,
     /// To fetch one cache line of another CPU's counters when statistics are read.
     pub read_line: f64,
+    /// Picoseconds to choose a node by interleaving.
+    pub interleave: u64,
 }
 
 impl LoopCosts {

@@ -249,6 +249,7 @@ machine.line.handoff.same_cluster | vmalloc-6.9; machine.node.0.cpus=0-3; machin
 machine.line.handoff.same_socket | vmalloc-6.9; machine.cluster_cores=1; machine.node.0.cpus=0-3; machine.node.1.cpus=4-7; machine.node.2.cpus=; machine.node.3.cpus= | 300 ns
 machine.line.handoff.cross_socket | vmalloc-6.9 | 300 ns
 machine.cost.page_alloc_free | counters-6.1 | 100 ns
+machine.cost.interleave | reclaim-6.1; process.reader.policy=interleave:all | 500 ns
 machine.cost.page_init | reclaim-6.1 | 500 ns
 machine.cost.page_bulk | counters-4.13 | 100 ns
 machine.cost.numa_counters_s8 | counters-4.13 | 100 ns

@@ -20,7 +20,9 @@ use crate::mm::stall::Stall;
 use crate::mm::vmscan::{Reclaim, Rules as ReclaimRules};
 use crate::mm::writeback;
 use crate::mm::writeback::Writeback;
-use crate::page_alloc::{Allocated, AllocationFailure, Caller, Context, NotAllocated, PageAllocator, Request, Rules};
+use crate::page_alloc::{
+    Allocated, AllocationFailure, Caller, Context, NotAllocated, PageAllocator, Policy, Request, Rules,
+};
 use crate::probe::{Probe, Task};
 use crate::time::{Ns, PS_PER_NS, Ps, Random, Use};
 use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, ZoneItem};
@@ -306,6 +308,9 @@ impl Kernel {
         let mut spent = self.times(cpu).allocate + u64::from(got.counted) * self.count_time(cpu);
         for _ in 0..got.fetched {
             spent += self.fetches[cpu as usize].next();
+        }
+        if matches!(caller.policy, Policy::Interleave(_)) {
+            spent += self.costs.interleave;
         }
         self.spend(cpu, spent);
         Ok(got)
