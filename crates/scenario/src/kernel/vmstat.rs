@@ -28,6 +28,9 @@ pub struct Vmstat {
     pub snapshot_reads: bool,
     /// Reading `/proc/zoneinfo` folds event counters first: design `events` since late 2024.
     pub zoneinfo_folds: bool,
+    /// On a machine of several CPUs every zone has a drift mark, so that thresholds change while kswapd is awake: as CPUs
+    /// come online there are no watermarks yet (`vmstat_cpu_online`, 4.12 and newer).
+    pub early_drift_marks: bool,
     /// Counters that the test for unfolded counters of a CPU checks.
     pub needs_update: NeedsUpdate,
     /// Rows and layout of the statistics files.

@@ -247,7 +247,16 @@ pub(crate) fn writeback(of: &Kernel, has_swap: bool) -> writeback::Rules {
 }
 
 fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
-    let Vmstat { numa_counters, threshold, overstep, snapshot_reads, zoneinfo_folds, needs_update, files } = of.vmstat;
+    let Vmstat {
+        numa_counters,
+        threshold,
+        overstep,
+        snapshot_reads,
+        zoneinfo_folds,
+        early_drift_marks,
+        needs_update,
+        files,
+    } = of.vmstat;
     let fixed = match threshold {
         Threshold::Auto => None,
         Threshold::Fixed(threshold) => Some(threshold),
@@ -272,6 +281,7 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
     };
     Ok(VmStatRules {
         design,
+        early_drift_marks,
         // A threshold of the wide design is its own.
         threshold: fixed.filter(|_| signed),
         stat_interval: u64::from(of.sysctl.vm_stat_interval) * NS_PER_S,

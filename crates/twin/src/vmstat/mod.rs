@@ -75,6 +75,8 @@ pub struct VmStatRules {
     pub stat_interval: Ns,
     /// Ticks per second.
     pub hz: u32,
+    /// Every zone has a drift mark: thresholds were set as CPUs came online, when there were no watermarks yet.
+    pub early_drift_marks: bool,
     /// How the files are laid out.
     pub dialect: Dialect,
 }
@@ -308,7 +310,10 @@ impl VmStat {
         for &zone in &self.populated {
             let at = &zones[zone];
             let normal = self.rules.threshold.unwrap_or_else(|| threshold::normal(online, at.managed));
-            self.drift[zone] = threshold::drift_mark(online, normal, [at.min, at.low, at.high]);
+            let mark = threshold::drift_mark(online, normal, [at.min, at.low, at.high]);
+            // A mark that was set once stays.
+            let early = (self.rules.early_drift_marks && online > 1).then_some(online * u64::from(normal));
+            self.drift[zone] = mark.or(self.drift[zone]).or(early);
             let threshold = match self.drift[zone] {
                 Some(_) if self.pressure[at.node] => threshold::pressure(online, at.low, at.min),
                 _ => normal,

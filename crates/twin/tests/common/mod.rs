@@ -34,7 +34,8 @@ pub fn broadwell() -> Machine {
 }
 
 pub fn vmstat(design: Design, threshold: Option<u32>) -> VmStatRules {
-    VmStatRules { design, threshold, stat_interval: 1_000_000_000, hz: 250, dialect: Dialect::V4_13 }
+    let (stat_interval, early_drift_marks) = (1_000_000_000, false);
+    VmStatRules { design, threshold, stat_interval, hz: 250, early_drift_marks, dialect: Dialect::V4_13 }
 }
 
 pub fn kernel(machine: Machine, alloc: Rules, vmstat: VmStatRules) -> Kernel {

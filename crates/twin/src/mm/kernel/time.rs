@@ -160,7 +160,9 @@ pub(super) mod tests {
         let alone = LoopCosts { work: 100.0, free_to_buddy: 0.0, count_s8: 0.0, count_u16: 0.0, count_word: 0.0 };
         let costs = PageCosts { clock_khz: 1_000_000, alone, shared_core: alone, refetch: 0.0, read_line: 0.0, interleave: 0 };
         let (design, dialect) = (Design::Off, Dialect::V6_1);
-        let vmstat = VmStatRules { design, threshold: None, stat_interval: 1_000_000_000, hz: 250, dialect };
+        let early_drift_marks = false;
+        let vmstat =
+            VmStatRules { design, threshold: None, stat_interval: 1_000_000_000, hz: 250, early_drift_marks, dialect };
         let rules = KernelRules { alloc: Rules::V6_1, vmstat, reclaim: crate::mm::vmscan::Rules::V6_1 };
         Kernel::new(machine, costs, rules, Probe::off()).unwrap()
     }
