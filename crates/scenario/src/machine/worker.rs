@@ -38,6 +38,9 @@ pub struct Worker {
     /// began.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub think_excess: Time,
+    /// Loading the module of a `vmalloc-test`, which precedes it in its phase.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub module_load: Time,
 }
 
 /// Checks how much it is.
@@ -51,6 +54,7 @@ pub(super) fn check(text: &MachineText, check: &mut Check<'_>) {
         access_in_order: _,
         chance: _,
         think_excess: _,
+        module_load: _,
     } = text.worker;
     for (key, pages, most) in [
         ("heap_pages", heap_pages.get(), MAX_HEAP),

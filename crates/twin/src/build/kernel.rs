@@ -12,10 +12,10 @@ use crate::time::Ns;
 use crate::vmstat::{Design, SERIES_THRESHOLD, Separate, VmStatRules};
 use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
-    Balanced, CgroupVersion, CgroupWalk, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair, FallbackSteal,
-    FaultRetry, HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters, PageAlloc,
-    Pageblocks, Pageset, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp, ThpZeroWrite, Threshold, Vmstat,
-    Watermarks, Writeback, WritebackPages,
+    Balanced, CgroupVersion, CgroupWalk, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair,
+    FallbackSteal, FaultRetry, HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters,
+    PageAlloc, Pageblocks, Pageset, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp,
+    ThpZeroWrite, Threshold, Vmstat, Watermarks, Writeback, WritebackPages,
 };
 use mmtwin_scenario::units::Bytes;
 

@@ -30,7 +30,9 @@ impl Engine<'_> {
             self.processes[process].gathered.push(thread);
             return Ok(Step::Waiting);
         }
-        let start = self.kernel.clock(self.threads[thread].caller.cpu).div_ceil(PS_PER_NS);
+        let begun = self.kernel.clock(self.threads[thread].caller.cpu).div_ceil(PS_PER_NS);
+        // The module is loaded first.
+        let start = begun + self.scenario.machine.worker.module_load.0;
         let online = self.kernel.stat.online().len() as u32;
         let params = build::vmalloc_test(self.scenario, &action.kind, threads as u32, online);
         let params = params.map_err(RunError::from)?;
@@ -59,7 +61,7 @@ impl Engine<'_> {
         // Its work, where CPUs take turns; else it has a CPU for itself.
         let cpu = self.threads[thread].caller.cpu;
         match self.turns {
-            Some(_) => self.kernel.spend(cpu, end - start * PS_PER_NS),
+            Some(_) => self.kernel.spend(cpu, end - begun * PS_PER_NS),
             None => self.kernel.wait(cpu, end),
         }
         working.begun = start * PS_PER_NS;

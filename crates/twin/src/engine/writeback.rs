@@ -119,11 +119,7 @@ impl Engine<'_> {
 
     /// The periodic wakeup of a flusher is due.
     pub(super) fn flusher_is_due(&mut self, number: usize, at: Ns) -> Result<(), RunError> {
-        if self.kernel.writeback.timer_is_due(number, at) {
-            self.wake_flusher(number, at * PS_PER_NS)
-        } else {
-            Ok(())
-        }
+        if self.kernel.writeback.timer_is_due(number, at) { self.wake_flusher(number, at * PS_PER_NS) } else { Ok(()) }
     }
 
     fn wake_flusher(&mut self, number: usize, at: Ps) -> Result<(), RunError> {

@@ -27,11 +27,18 @@ struct Setup {
 fn setup(release: &str, tasks: &[(u32, [u64; 2])]) -> Setup {
     let cpus = (0..4).map(|cpu| Cpu { node: cpu / 2, core: cpu }).collect();
     let machine = Machine::pc(&[1 << 16, 1 << 16], 0, cpus, vec![vec![10, 20], vec![20, 10]]).unwrap();
-    let costs = PageCosts { clock_khz: 1_000_000, alone: COSTS, shared_core: COSTS, refetch: 1.0, read_line: 1.0, interleave: 0 };
+    let costs = PageCosts {
+        clock_khz: 1_000_000,
+        alone: COSTS,
+        shared_core: COSTS,
+        refetch: 1.0,
+        read_line: 1.0,
+        interleave: 0,
+    };
     let (design, dialect) = (Design::Off, Dialect::V6_1);
     let early_drift_marks = false;
-        let vmstat =
-            VmStatRules { design, threshold: None, stat_interval: 1_000_000_000, hz: 250, early_drift_marks, dialect };
+    let vmstat =
+        VmStatRules { design, threshold: None, stat_interval: 1_000_000_000, hz: 250, early_drift_marks, dialect };
     let queues = RunQueues::new(&machine);
     let kernel = Kernel::new(
         machine,

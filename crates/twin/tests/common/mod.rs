@@ -18,6 +18,7 @@ pub const BROADWELL: PageCosts = PageCosts {
     shared_core: LoopCosts { work: 342.0, free_to_buddy: 0.0, count_s8: 25.85, count_u16: 13.25, count_word: 10.0 },
     refetch: 706.6,
     read_line: 706.6,
+    interleave: 0,
 };
 
 /// A machine whose nodes have this many cores of some threads; the second threads are numbered after all first ones.

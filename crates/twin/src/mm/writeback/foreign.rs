@@ -83,7 +83,8 @@ impl Writeback {
                 continue;
             }
             // Cgroups below others are not counted with those.
-            let dirty = if of == 0 { self.wbs.iter().map(|wb| wb.charged_dirty).sum() } else { self.wbs[of].charged_dirty };
+            let dirty =
+                if of == 0 { self.wbs.iter().map(|wb| wb.charged_dirty).sum() } else { self.wbs[of].charged_dirty };
             let pages = dirty * 10 / 8;
             self.wbs[cgroup].foreign[number] = Foreign { of, at: None, flushing: true };
             self.wbs[of].work_list.push_back(Explicit { pages, by: cgroup });
@@ -99,7 +100,13 @@ impl Writeback {
 
     /// A chunk of a file has been written, so many pages of its own cgroup and so many of another one: where the other
     /// has written most for some time, the file is its from now on.
-    pub(super) fn detach(&mut self, (region, inode): (&mut Region, Inode), own: u64, (other, pages): (usize, u64), now: Ns) {
+    pub(super) fn detach(
+        &mut self,
+        (region, inode): (&mut Region, Inode),
+        own: u64,
+        (other, pages): (usize, u64),
+        now: Ns,
+    ) {
         let bandwidth = self.wbs[region.wb].rate.average;
         if !region.foreign.note(own.max(pages), bandwidth, pages > own) || other == region.wb {
             return;

@@ -235,7 +235,14 @@ impl Writeback {
     }
 
     /// A page of a file has become dirty, on a CPU, and is charged to a cgroup; the file's first one if `first`.
-    pub(crate) fn page_dirtied(&mut self, cpu: u32, (region, number): (usize, usize), cgroup: usize, first: bool, now: Ns) {
+    pub(crate) fn page_dirtied(
+        &mut self,
+        cpu: u32,
+        (region, number): (usize, usize),
+        cgroup: usize,
+        first: bool,
+        now: Ns,
+    ) {
         let wb = &mut self.wbs[number];
         wb.dirty += 1;
         wb.dirtied += 1;

@@ -89,18 +89,7 @@ impl Rate {
         let (bandwidth, average, ratelimit, balanced) =
             (FIRST_BANDWIDTH, FIRST_BANDWIDTH, FIRST_BANDWIDTH, FIRST_BANDWIDTH);
         let (at, dirtied, written, completions, period) = (0, 0, 0, 0, 0);
-        Rate {
-            bandwidth,
-            average,
-            ratelimit,
-            balanced,
-            at,
-            dirtied,
-            written,
-            completions,
-            period,
-            update_at: None,
-        }
+        Rate { bandwidth, average, ratelimit, balanced, at, dirtied, written, completions, period, update_at: None }
     }
 
     /// Writes have ended in a period of three seconds.
