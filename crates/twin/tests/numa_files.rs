@@ -1,6 +1,6 @@
 //! NUMA balancing and fault-around of files and shared memory that several processes map, in whole runs.
 
-use crate::common::scenario::{Finished, ran, ran_explicitly, ran_with};
+use crate::common::scenario::{Finished, MACHINE, ran, ran_explicitly, ran_with};
 
 /// Four nodes with two CPUs and 512 MiB each, scanned four times a second.
 fn config(rest: &str) -> String {
@@ -135,4 +135,22 @@ fn shared_memory_is_marked_accessed_when_it_is_unmapped() {
     let (first, second) = (activated(&one), activated(&both));
     // The first to exit makes the pages referenced, the second active.
     assert!(second - first >= 4000, "{first} {second}");
+}
+
+#[test]
+fn pages_of_a_file_interleave_by_the_reads_of_a_task() {
+    // Every second page of a file is read: by their places in it they would all be on one node. A policy of the mapping
+    // does not count.
+    let read = |policy: &str, of_region: &str| {
+        let run = ran(&format!(
+            "{MACHINE}[[process]]\nname = \"p\"\npolicy = \"{policy}\"\ncpus = \"0\"\n[[process.region]]\nname = \"f\"\n\
+             size = \"32 MiB\"\nkind = \"file\"\n{of_region}[[process.phase]]\n[[process.phase.access]]\nregion = \"f\"\n\
+             pattern = \"strided\"\nstride = \"8 KiB\"\nvia = \"syscall\"\ncount = 4096\n"
+        ));
+        ["0", "1"].map(|node| run.counter("numastat", node, "numa_hit"))
+    };
+    let [first, second] = read("interleave:all", "");
+    assert!(first >= 2048 && first.abs_diff(second) <= 100, "{first} and {second}");
+    let [near, far] = read("default", "policy = \"bind:1\"\n");
+    assert!(near >= 4096 && far < 100, "{near} and {far}");
 }

@@ -39,6 +39,17 @@ fn a_mapped_cached_file_faults_once_per_16_pages_read_and_once_per_page_written(
 }
 
 #[test]
+fn pages_that_reclaim_takes_lose_their_marks() {
+    // The kernel: 139 faults of 32,632 marks, 8,543 faults on the file.
+    for run in [ran(&scenario("marked-file")), ran_explicitly(&scenario("marked-file"))] {
+        let [marks, faults] = ["numa_pte_updates", "numa_hint_faults"].map(|name| vmstat(&run, name));
+        assert!((25_000..40_000).contains(&marks) && (70..280).contains(&faults), "{marks} marks, {faults} faults");
+        let on_file = run.results.phases.iter().find(|phase| phase.phase == "0").map(|phase| phase.accesses[1].faults);
+        assert!(on_file.is_some_and(|faults| (8_100..9_000).contains(&faults)), "{on_file:?}");
+    }
+}
+
+#[test]
 fn reclaim_looks_at_a_huge_page_once() {
     let text = scenario("huge-reclaim").replace("sample = \"1 s\"", "sample = \"1 s\"\nevents = [\"vmscan:*\"]");
     let run = ran(&text);
@@ -56,8 +67,9 @@ fn reclaim_looks_at_a_huge_page_once() {
     times.sort_unstable();
     let quarter = times[times.len() / 4];
     assert!((20_000..160_000).contains(&quarter), "{quarter} ns of {} batches", times.len());
-    // All of its pages are written to swap.
-    assert_eq!(vmstat(&run, "pswpout") % 512, 0);
+    // 80 MiB do not fit into memory. The kernel writes 43,997 pages, 84 huge ones among them.
+    let written = vmstat(&run, "pswpout");
+    assert!((19_000..50_000).contains(&written), "{written}");
 }
 
 #[test]

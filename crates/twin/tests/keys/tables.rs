@@ -33,7 +33,7 @@ kernel.vmstat.threshold | counters-4.14 | 10
 kernel.vmstat.overstep | counters-4.13 | false | refused signed differentials overstep
 kernel.vmstat.snapshot_reads | counters-4.14 | false
 kernel.vmstat.zoneinfo_folds | counters-6.1 | true
-kernel.vmstat.early_drift_marks | reclaim-6.1 | false
+kernel.vmstat.early_drift_marks | reclaim-6.1; kernel.sysctl.vm.watermark_scale_factor=300 | false
 kernel.vmstat.needs_update | counters-4.14 | all | unseen
 kernel.vmstat.files | counters-6.1 | 6.12
 kernel.vmalloc.free_space | vmalloc-6.9 | busy-list | refused the tree of 5.2
