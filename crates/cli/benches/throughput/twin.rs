@@ -54,9 +54,23 @@ fn kernel(nodes: u32, cores: u32, pages: u64) -> Result<Kernel> {
     let cpus = (0..nodes * cores).map(|core| Cpu { node: core / cores, core }).collect();
     let distance = (0..nodes).map(|i| (0..nodes).map(|j| if i == j { 10 } else { 21 }).collect()).collect();
     let machine = Machine::pc(&vec![pages; nodes as usize], 4096, cpus, distance).map_err(|e| e.to_string())?;
-    let costs = PageCosts { clock_khz: 2_000_000, alone: COSTS, shared_core: COSTS, refetch: 700.0, read_line: 700.0 };
+    let costs = PageCosts {
+        clock_khz: 2_000_000,
+        alone: COSTS,
+        shared_core: COSTS,
+        refetch: 700.0,
+        read_line: 700.0,
+        interleave: 0,
+    };
     let (stat_interval, dialect) = (1_000_000_000, Dialect::V6_1);
-    let vmstat = VmStatRules { design: Design::InZone, threshold: None, stat_interval, hz: 250, dialect };
+    let vmstat = VmStatRules {
+        design: Design::InZone,
+        threshold: None,
+        stat_interval,
+        hz: 250,
+        early_drift_marks: false,
+        dialect,
+    };
     Kernel::new(machine, costs, KernelRules { alloc: Rules::V6_1, vmstat, reclaim: reclaim::Rules::V6_1 }, Probe::off())
         .map_err(|e| e.to_string())
 }
