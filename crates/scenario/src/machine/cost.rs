@@ -167,6 +167,9 @@ pub struct Costs {
     /// Bringing a page into swap, besides taking it out of page tables and copying it.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub swap_write: Cost,
+    /// Passing a slot in the search for a free one, where no cluster of slots is free; nothing from 6.12 on.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub swap_slot_scan: Cost,
     /// Bringing a page back from swap, besides the fault, the page's allocation and copying it.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub swap_read: Cost,

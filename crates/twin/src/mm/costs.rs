@@ -52,6 +52,8 @@ pub(crate) struct FaultCosts {
     pub pass: Ps,
     /// To write a page to swap, and to read one from it.
     pub swap_write: Ps,
+    /// A slot of swap that is passed.
+    pub pass_slot: Ps,
     pub swap_read: Ps,
     /// To sleep for a request and wake up.
     pub io_schedule: Ps,

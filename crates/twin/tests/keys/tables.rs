@@ -311,6 +311,7 @@ machine.cost.reclaim_free_buffers | reclaim-6.1 | 900 ns
 machine.cost.reclaim_batch | reclaim-6.1 | 9 us
 machine.cost.reclaim_pass | cgroup-6.1 | 9 us
 machine.cost.swap_write | reclaim-6.1 | 9 us
+machine.cost.swap_slot_scan | reclaim-6.1; machine.swap.size=4 MiB | 9 us
 machine.cost.swap_read | reclaim-6.1 | 9 us
 machine.cost.io_schedule | reclaim-6.1 | 9 us
 machine.cost.nanosleep | numa-6.1; process.alone.phase.0.access.0.sleep=30 us | 9 us

@@ -88,9 +88,10 @@ impl AccessState {
     }
 
     /// Gives a page a swap slot and takes it into the swap cache; false if there is none for it.
-    pub(crate) fn take_slots(&mut self, kernel: &mut Kernel, page: Pfn) -> bool {
+    pub(crate) fn take_slots(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn) -> bool {
         let pages = 1u32 << kernel.alloc.frames.order(page);
         let Some(first) = self.swap.slots.take(pages) else { return false };
+        kernel.spend(cpu, self.costs.pass_slot * self.swap.slots.take_passed());
         let cgroup = kernel.alloc.frames.cgroup(page);
         if !kernel.reclaim.try_charge_swap(cgroup, pages.into()) {
             (first..first + pages).for_each(|slot| self.swap.slots.free(slot));

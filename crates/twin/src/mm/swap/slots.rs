@@ -1,7 +1,8 @@
 //! Swap slots and which of them are free: `scan_swap_map_slots`, `scan_swap_map_try_ssd_cluster` (4.14 to 6.12).
 //!
 //! Slots are taken one after another from a cluster, then from the cluster that has been free for longest, and singly
-//! where no cluster is free. A huge page takes a cluster. Not modelled: a cluster for each CPU, and slots that CPUs keep
+//! where no cluster is free: that search passes one slot after another before 6.12, so that it takes long where swap is
+//! nearly full. A huge page takes a cluster. Not modelled: a cluster for each CPU, and slots that CPUs keep
 //! for themselves. Checked by tests here.
 
 use crate::frame::Pfn;
@@ -67,12 +68,14 @@ pub(super) struct Slots {
     /// Where the next slot is looked for, and the cluster up to whose end it is.
     next: u32,
     current: Option<u32>,
+    /// Slots that searches without a free cluster have passed, and nobody has asked for.
+    passed: u64,
 }
 
 impl Slots {
     /// So many slots, all free.
     pub fn new(size: u32) -> Slots {
-        Slots { size, all: Vec::new(), taken: Vec::new(), free: VecDeque::new(), next: 0, current: None }
+        Slots { size, all: Vec::new(), taken: Vec::new(), free: VecDeque::new(), next: 0, current: None, passed: 0 }
     }
 
     /// Slots, free or not.
@@ -108,19 +111,30 @@ impl Slots {
             self.assign(first, count);
             return Some(first);
         }
+        let (from, mut searches) = (self.next, false);
         loop {
             if let Some(slot) = self.in_current() {
+                if searches {
+                    self.passed += u64::from(if slot < from { slot + self.size - from } else { slot - from });
+                }
                 self.assign(slot, 1);
                 self.next = slot + 1;
                 return Some(slot);
             }
             let last = self.current.take();
-            let cluster = self.free_cluster(1).or_else(|| self.with_free_place(last.unwrap_or(0)))?;
+            let empty = self.free_cluster(1);
+            searches |= empty.is_none();
+            let cluster = empty.or_else(|| self.with_free_place(last.unwrap_or(0)))?;
             if let Some(last) = last.filter(|last| self.taken[*last as usize] == 0 && *last != cluster) {
                 self.free.push_back(last);
             }
             (self.current, self.next) = (Some(cluster), cluster * CLUSTER);
         }
+    }
+
+    /// Slots that searches have passed since the last call.
+    pub fn take_passed(&mut self) -> u64 {
+        std::mem::take(&mut self.passed)
     }
 
     /// A slot is free again.
@@ -184,8 +198,10 @@ mod tests {
         assert!((CLUSTER + 1..all).all(|slot| slots.take(1) == Some(slot)));
         assert!((0..9).all(|slot| slots.take(1) == Some(slot)));
         assert_eq!(slots.take(1), None);
+        assert_eq!(slots.take_passed(), 0, "the beginning is behind the end");
         slots.free(700);
         assert_eq!((slots.take(1), slots.take(1)), (Some(700), None));
+        assert_eq!(slots.take_passed(), 700 - 9);
         assert_eq!(slots.get(700).content(), Some(0));
     }
 

@@ -200,7 +200,7 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
         if !control.io {
             return FolioAction::Keep;
         }
-        if !ctx.memory.take_slots(kernel, page) {
+        if !ctx.memory.take_slots(kernel, ctx.cpu, page) {
             return if pages > 1 { FolioAction::Split } else { FolioAction::Activate };
         }
     }

@@ -182,7 +182,7 @@ impl Pass {
             if !control.io {
                 return FolioAction::Keep;
             }
-            if !ctx.memory.take_slots(ctx.kernel, page) {
+            if !ctx.memory.take_slots(ctx.kernel, ctx.cpu, page) {
                 return FolioAction::Activate;
             }
             may_enter_fs = true;
