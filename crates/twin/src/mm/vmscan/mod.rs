@@ -55,7 +55,7 @@ use crate::probe::Task;
 use crate::time::{Ns, Ps};
 use mmtwin_event::Typed;
 use mmtwin_scenario::kernel::{MmapHits, ReadaheadWindows, ScanBalance};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Priority that a scan begins with: 1/4096 of a list.
 pub(crate) const DEF_PRIORITY: u32 = 12;
@@ -231,7 +231,7 @@ pub(crate) struct Reclaim {
     /// By sleeping task: its isolated pages. Pages whose writeback is awaited; whether a task waits for room in a
     /// device's queue.
     pub isolated: BTreeMap<i32, vmscan_zone::IsolatedPages>,
-    pub awaited: Vec<Pfn>,
+    pub awaited: BTreeSet<Pfn>,
     pub awaits_room: bool,
     /// By CPU.
     pub(crate) batches: Vec<Batches>,
@@ -339,7 +339,7 @@ impl Reclaim {
             nodes: vec![Node { kswapd_waits: true, ..Node::default() }; nodes],
             zones: vec![vmscan_zone::Zone::default(); nodes * ZONES],
             isolated: BTreeMap::new(),
-            awaited: Vec::new(),
+            awaited: BTreeSet::new(),
             awaits_room: false,
             batches: vec![Batches::default(); cpus],
             batch_refs: BatchRefs::default(),
