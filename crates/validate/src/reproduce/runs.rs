@@ -79,16 +79,15 @@ fn of_group(
         let (row, scenario) = waiting.remove(0);
         let histogram = published.histograms.iter().find(|histogram| histogram.row == rows[row].0.key);
         let rivals: Vec<&Scenario> = waiting.iter().map(|(_, scenario)| scenario).collect();
-        let found = match known.find(study.run, &scenario) {
-            Some(found) => Ok(found),
-            None => (study.run)(&scenario, histogram, &rivals),
-        };
+        let before = known.find(study.run, &scenario);
+        let is_new = before.is_none();
+        let found = before.map_or_else(|| (study.run)(&scenario, histogram, &rivals), Ok);
         let alike = found.as_ref().map_or(&[][..], |found| &found.alike).to_vec();
         let mut alike = alike.into_iter();
         let (same, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|_| alike.next().unwrap_or(false));
         waiting = others;
         for (row, scenario) in [(row, scenario)].into_iter().chain(same) {
-            if let Ok(found) = &found {
+            if let (true, Ok(found)) = (is_new, &found) {
                 let found = Found { alike: Vec::new(), ..found.clone() };
                 known.runs().push((study.run, scenario, found));
             }
