@@ -41,6 +41,7 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
         node_load,
         avoid_fragmentation,
         watermark_by_order,
+        migrate_reserve,
         // [`crate::build::huge`].
         thp_nodes: _,
         thp_noretry: _,
@@ -78,6 +79,7 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
         min_free_limit_kb: min_free_kbytes_max,
         transparent_hugepage: of.thp != Thp::Never,
         marks_by_order: watermark_by_order,
+        migrate_reserve,
         movable_excluded_from_lowmem: watermarks == Watermarks::ScaleFactorMovable,
         lowmem_reserve_ratio: [0, 1, 2, 3].map(|i| ratios.get(i).copied().unwrap_or(0).into()),
         node_order: match node_load {

@@ -24,6 +24,7 @@ kernel.page_alloc.fallback_keeps_type | reclaim-6.1 | true
 kernel.page_alloc.node_load | reclaim-6.1; machine.distance=[[10, 20, 20, 20], [20, 10, 21, 20], [20, 21, 10, 20], [20, 20, 20, 10]] | place
 kernel.page_alloc.avoid_fragmentation | normal-6.1 | false
 kernel.page_alloc.watermark_by_order | reclaim-6.1 | true
+kernel.page_alloc.migrate_reserve | reclaim-6.1; kernel.page_alloc.fallback_steal=large-or-reclaimable | true
 kernel.page_alloc.thp_nodes | huge-6.1 | all
 kernel.page_alloc.thp_noretry | huge-6.1; process.file.region.file.size=200 MiB; process.file.phase.0.access.0.count=51200 | true
 kernel.vmstat.numa_counters | counters-6.1 | off
@@ -194,7 +195,7 @@ kernel.reclaim.free_batches | reclaim-3.5 | true | refused freed together
 kernel.reclaim.counters | reclaim-3.5 | node | refused as events
 kernel.reclaim.swap_readahead | reclaim-6.1 | block
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
-kernel.reclaim.defer_by_order | reclaim-3.4; process.kernel.phase.0.action.0.order=5 | false
+kernel.reclaim.defer_by_order | reclaim-3.4; process.kernel.phase.0.action.0.order=5; kernel.page_alloc.migrate_reserve=false | false
 kernel.reclaim.defer_by_order | reclaim-6.1 | false | refused by order
 kernel.reclaim.age_without_swap | reclaim-3.5; machine.swap.size=0 B | true
 kernel.reclaim.age_without_swap | reclaim-6.1 | true | refused without swap
