@@ -281,6 +281,7 @@ fn vmstat(of: &Kernel) -> Result<VmStatRules, BuildError> {
 pub(crate) fn index(of: &Kernel, nodes: usize, cpus: usize) -> Index {
     let asks = match of.filemap.index_blocks {
         IndexBlocks::Wait => SlabAllocMode::Waits,
+        IndexBlocks::Single => SlabAllocMode::Single,
         IndexBlocks::Light => SlabAllocMode::Lightly,
         IndexBlocks::WakeKswapd => SlabAllocMode::Wakes,
     };

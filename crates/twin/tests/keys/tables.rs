@@ -45,6 +45,7 @@ kernel.vmalloc.events | vmalloc-6.9; run.events=["vmalloc:*"]; process.stress.ph
 kernel.filemap.fault_around_pages | reclaim-6.1 | 1
 kernel.filemap.fault_retry | reclaim-6.1 | none
 kernel.filemap.index_blocks | reclaim-6.1 | wait
+kernel.filemap.index_blocks | reclaim-6.1 | single
 kernel.filemap.mmap_sequential | reclaim-6.1 | true
 kernel.filemap.readahead | reclaim-6.1 | aligned
 kernel.filemap.mmap_hits | reclaim-6.1 | faults
