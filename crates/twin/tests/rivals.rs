@@ -68,7 +68,7 @@ fn kernels_that_reclaim_for_blocks_otherwise_have_others() {
     let swapping = |disks| {
         move |release: &str| {
             full(release, "[kernel.sysctl]\n\"vm.swappiness\" = 100\n", disks)
-                .replace("size = \"64 MiB\"", "size = \"150 MiB\"")
+                .replace("size = \"64 MiB\"", "size = \"200 MiB\"")
         }
     };
     assert_eq!(alike(&["3.4", "3.4-lumpyremove"], swapping(["40 MB/s", "2 MB/s"])), [false]);

@@ -31,6 +31,9 @@ pub struct PageAlloc {
     /// A request for a block does not count blocks that are too small for it, against a mark that is halved at each order
     /// (`__zone_watermark_ok`; before 4.4, modelled to 3.5).
     pub watermark_by_order: bool,
+    /// Each zone keeps up to two pageblocks for requests that find no other block (`MIGRATE_RESERVE`,
+    /// `setup_zone_migrate_reserve`; before 4.4, modelled to 3.5).
+    pub migrate_reserve: bool,
     /// Nodes on which a fault allocates a huge page (`alloc_pages_vma`).
     pub thp_nodes: ThpNodes,
     /// `GFP_TRANSHUGE` includes `__GFP_NORETRY` (before 4.8).

@@ -48,6 +48,8 @@ variant! {
     pub enum IndexBlocks {
         /// They wait: before 4.3, modelled to 3.5.
         Wait = "wait",
+        /// Single pages, which wait: SLAB instead of SLUB (`CONFIG_SLAB`, a choice of who builds the kernel).
+        Single = "single",
         /// They do not: to 4.19.
         Light = "light",
         /// They do not, and wake kswapd: 4.20 and newer.

@@ -228,6 +228,7 @@ impl Engine<'_> {
             let (faults, time, user, ahead, reader, busy) = (0, 0, 0, Ahead::default(), Reader::default(), 0.0);
             let renewed = plan.stream.count;
             let (mut plan, log, logged) = (plan.clone(), None, 0);
+            let (by_node, expected) = (Vec::new(), 0.0);
             let own = match plan.stream.pattern() {
                 Pattern::Draws(..) => worker.access,
                 Pattern::Walk(_) => worker.access_in_order,
@@ -247,6 +248,8 @@ impl Engine<'_> {
                 mapping,
                 ahead,
                 busy,
+                by_node,
+                expected,
                 pool,
                 renewed,
                 faults,

@@ -20,14 +20,19 @@ pub enum Migratetype {
     Movable = 1,
     /// Can be reclaimed: caches.
     Reclaimable = 2,
+    /// Kept for requests that find nothing else (`MIGRATE_RESERVE`; before 4.4). A pageblock has this type, no request.
+    Reserve = 3,
 }
 
 impl Migratetype {
-    /// All, in the kernel's order.
+    /// Number of types.
+    pub(crate) const COUNT: usize = 4;
+
+    /// All that requests have, in the kernel's order (`MIGRATE_PCPTYPES`).
     pub const ALL: [Migratetype; 3] = [Migratetype::Unmovable, Migratetype::Movable, Migratetype::Reclaimable];
 
     pub(crate) fn from_bits(bits: u32) -> Migratetype {
-        Migratetype::ALL[(bits % 3) as usize]
+        Migratetype::ALL.get(bits as usize).copied().unwrap_or(Migratetype::Reserve)
     }
 }
 

@@ -136,9 +136,10 @@ impl PageAllocator {
             if self.rules.steal_policy == StealPolicy::ClaimThenSteal {
                 break self.claim_or_steal(ctx, zone, (order, migratetype), fallback, source)?;
             }
-            match self.steal(ctx, zone, order, migratetype, fallback)? {
-                Stolen::Moved => {}
-                Stolen::Page(page) => break page,
+            match self.steal(ctx, zone, order, migratetype, fallback) {
+                Some(Stolen::Moved) => {}
+                Some(Stolen::Page(page)) => break page,
+                None => break self.take_smallest(zone, order, Migratetype::Reserve)?,
             }
         };
         if ctx.probe.on(Kind::MmPageAllocZoneLocked) {

@@ -19,7 +19,7 @@
 use super::buddy::named;
 use super::{Context, MAX_ORDER, PageAllocator, StealPolicy};
 use crate::frame::{Migratetype, Pfn, State};
-use Migratetype::{Movable, Reclaimable, Unmovable};
+use Migratetype::{Movable, Reclaimable, Reserve, Unmovable};
 use mmtwin_event::Kind;
 use mmtwin_event::vocabulary::MmPageAllocExtfrag;
 
@@ -36,7 +36,7 @@ pub(super) enum Stolen {
 fn others(migratetype: Migratetype) -> [Migratetype; 2] {
     match migratetype {
         Unmovable => [Reclaimable, Movable],
-        Movable => [Reclaimable, Unmovable],
+        Movable | Reserve => [Reclaimable, Unmovable],
         Reclaimable => [Unmovable, Movable],
     }
 }
@@ -230,7 +230,7 @@ impl PageAllocator {
     }
 
     /// Moves a free block to the tail of the list of another type.
-    fn retype(&mut self, zone: usize, page: Pfn, to: Migratetype) {
+    pub(super) fn retype(&mut self, zone: usize, page: Pfn, to: Migratetype) {
         let order = self.frames.order(page);
         self.pull_free(zone, page);
         self.push_free(zone, page, order, to, true);

@@ -11,6 +11,7 @@ mod free_by_type;
 mod pageset;
 mod policy;
 mod request;
+mod reserve;
 mod rules;
 mod watermark;
 mod zone;
@@ -42,6 +43,8 @@ pub struct PageAllocator {
     pub zones: Vec<Zone>,
     /// Migratetype of each pageblock.
     blocks: Vec<Migratetype>,
+    /// Pageblocks that the allocator was given as a whole, where some are kept in reserve.
+    whole: Vec<bool>,
     /// By node: zone numbers in the order in which they are tried.
     zonelists: Vec<Vec<u32>>,
     /// By zone number (empty for unpopulated zones), then CPU.
@@ -69,6 +72,7 @@ impl PageAllocator {
         let mut allocator = PageAllocator {
             frames: Frames::new(machine.end_pfn()),
             blocks: vec![first; blocks],
+            whole: vec![false; if rules.migrate_reserve { blocks } else { 0 }],
             zonelists: zonelist::of_machine(machine, &zones, rules.node_order),
             pagesets: zones
                 .iter()
@@ -83,10 +87,12 @@ impl PageAllocator {
         };
         for zone in 0..allocator.zones.len() {
             for range in zone::managed_ranges(machine, &allocator.zones[zone]) {
+                allocator.note_whole(&range);
                 allocator.give(zone, range);
             }
         }
         watermark::set_up(&mut allocator.zones, &allocator.rules);
+        allocator.set_reserves();
         for (zone, sets) in allocator.pagesets.iter_mut().enumerate() {
             if allocator.zones[zone].populated() {
                 sets.resize(machine.cpus.len(), PerCpuPages::default());
@@ -95,10 +101,11 @@ impl PageAllocator {
         allocator
     }
 
-    /// Changes rules that decide the watermarks, and these with them.
+    /// Changes rules that decide the watermarks, and these and the reserves with them.
     pub(crate) fn set_marks(&mut self, change: impl FnOnce(&mut Rules)) {
         change(&mut self.rules);
         watermark::set_up(&mut self.zones, &self.rules);
+        self.set_reserves();
     }
 
     /// Takes a free block of any type out of the buddy lists without an owner. False if there is none.

@@ -200,7 +200,9 @@ impl PageAllocator {
             HUGE_ORDER if self.rules.per_cpu_orders => LIST_ORDERS as usize + 1,
             _ => return None,
         };
-        Some(row * TYPES + migratetype as usize)
+        // Pages of the reserve are used again at once if they can be.
+        let of = if migratetype == Migratetype::Reserve { Migratetype::Movable } else { migratetype };
+        Some(row * TYPES + of as usize)
     }
 
     /// Sets the sizes of all lists; `online` are the running CPUs' nodes.

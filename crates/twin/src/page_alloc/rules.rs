@@ -73,6 +73,8 @@ pub struct Rules {
     /// A request for a block does not count blocks that are too small for it, against a mark that is halved at each order
     /// (before 4.4); later there only has to be one block.
     pub marks_by_order: bool,
+    /// Zones keep pageblocks in reserve ([`super::reserve`]).
+    pub migrate_reserve: bool,
     /// `vm.lowmem_reserve_ratio` of DMA, DMA32, Normal and Movable; 0 reserves nothing.
     pub lowmem_reserve_ratio: [u64; 4],
     /// How the zonelists spread load.
@@ -99,6 +101,7 @@ impl Rules {
         huge_zero_replaced: false,
         movable_excluded_from_lowmem: false,
         marks_by_order: false,
+        migrate_reserve: false,
         lowmem_reserve_ratio: [256, 256, 32, 0],
         node_order: NodeOrder::ByPlace,
     };

@@ -5,7 +5,7 @@
 //! kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`).
 
 use super::Marks;
-use crate::frame::{List, ZONES, ZoneKind};
+use crate::frame::{List, Migratetype, ZONES, ZoneKind};
 use crate::hw::{Machine, Node};
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ pub struct Zone {
     /// Pages kept from requests that could have used a higher kind, by that kind.
     pub lowmem_reserve: [u64; ZONES],
     /// Free blocks by order and migratetype.
-    pub(crate) free: [[List; 3]; MAX_ORDER as usize + 1],
+    pub(crate) free: [[List; Migratetype::COUNT]; MAX_ORDER as usize + 1],
 }
 
 impl Zone {

@@ -16,6 +16,7 @@ use mmtwin_event::Kind;
 use mmtwin_event::rules::Rule;
 use mmtwin_event::vocabulary::NumaBalance;
 use mmtwin_scenario::kernel::{BusiestGroup, DetachLimit, Sched};
+use std::ops::Range;
 
 /// Failed attempts that a domain of one node forgives before it moves hot tasks.
 const NODE_NICE_TRIES: u32 = 1;
@@ -145,7 +146,7 @@ impl Balancer {
         probe: &mut Probe,
         now: Ns,
     ) -> Vec<usize> {
-        let Some(node) = numa.cpus.iter().position(|cpus| cpus.contains(&cpu)) else { return Vec::new() };
+        let node = queues.node_of(cpu);
         let weight = match level {
             Level::Node => numa.cpus[node].len(),
             Level::Machine => queues.cpus(),
@@ -195,31 +196,35 @@ impl Attempt<'_> {
     /// The tasks to pull; `None` if there is no imbalance.
     fn pull(&self, online: impl Fn(u32) -> bool, probe: &mut Probe) -> Option<Vec<usize>> {
         let (nodes, queues) = (self.numa.cpus, self.queues);
-        let own = |cpus: &[u32]| cpus.iter().copied().filter(|&cpu| online(cpu)).collect::<Vec<u32>>();
-        // The CPU's own group first, the others in turn.
-        let groups: Vec<Vec<u32>> = match self.level {
-            Level::Node => {
-                let cpus = own(&nodes[self.node]);
-                let at = cpus.iter().position(|&cpu| cpu == self.cpu)?;
-                cpus[at..].iter().chain(&cpus[..at]).map(|&cpu| vec![cpu]).collect()
-            }
-            Level::Machine => {
-                let order = (self.node..nodes.len()).chain(0..self.node);
-                order.map(|nid| own(&nodes[nid])).filter(|cpus| !cpus.is_empty()).collect()
-            }
-        };
-        // One CPU balances for its group: the first idle one, or the first.
-        let first = groups[0].iter().copied().find(|&cpu| queues.len(cpu) == 0).unwrap_or(groups[0][0]);
-        if self.idle != CpuIdle::Newly && first != self.cpu {
+        let online = |nid: usize| nodes[nid].iter().copied().filter(|&cpu| online(cpu));
+        let numa = self.level == Level::Machine;
+        // One CPU balances for its group: the first idle one, or the first. Most are not.
+        let first = online(self.node).find(|&cpu| queues.len(cpu) == 0).or_else(|| online(self.node).next());
+        if numa && self.idle != CpuIdle::Newly && first != Some(self.cpu) {
             return None;
         }
-        let numa = self.level == Level::Machine;
+        // Node and CPUs of each group: the CPU's own first, the others in turn.
+        let mut cpus: Vec<u32> = Vec::with_capacity(queues.cpus());
+        let mut groups: Vec<(usize, Range<usize>)> = Vec::with_capacity(nodes.len().max(nodes[self.node].len()));
+        if numa {
+            for nid in (self.node..nodes.len()).chain(0..self.node) {
+                let start = cpus.len();
+                cpus.extend(online(nid));
+                groups.extend((cpus.len() > start).then_some((nid, start..cpus.len())));
+            }
+        } else {
+            cpus.extend(online(self.node));
+            let at = cpus.iter().position(|&cpu| cpu == self.cpu)?;
+            cpus.rotate_left(at);
+            groups.extend((0..cpus.len()).map(|at| (self.node, at..at + 1)));
+        }
         let percent = if numa { i64::from(self.numa.rules.sched.numa_imbalance_pct) } else { NODE_PERCENT };
-        let sums: Vec<Group> = groups.iter().map(|cpus| self.sum(cpus)).collect();
+        let sums: Vec<Group> = groups.iter().map(|(nid, group)| self.sum(*nid, &cpus[group.clone()])).collect();
         let (number, imbalance) =
             find_busiest_group(&sums, Shape { numa, percent }, self.idle, self.numa.rules.sched.busiest_group)?;
         let fbq = if numa { sums[number].fbq() } else { Fbq::All };
-        let from = self.find_busiest_queue(&groups[number], imbalance, fbq)?;
+        let (nid, group) = groups[number].clone();
+        let from = self.find_busiest_queue(nid, &cpus[group], imbalance, fbq)?;
         let mut tasks = self.detach(from, imbalance, probe);
         let by_kind = matches!(self.numa.rules.sched.busiest_group, BusiestGroup::Type | BusiestGroup::TypeLast);
         let goes = matches!(imbalance, Imbalance::Tasks(_)) || !by_kind;
@@ -236,22 +241,22 @@ impl Attempt<'_> {
         if self.level == Level::Machine { self.numa.rules.sched.cache_nice_tries } else { NODE_NICE_TRIES }
     }
 
-    fn sum(&self, cpus: &[u32]) -> Group {
+    /// CPUs of a node, and their tasks.
+    fn sum(&self, nid: usize, cpus: &[u32]) -> Group {
         let mut group = Group { cpus: cpus.len() as i64, ..Group::default() };
         for &cpu in cpus {
             group.idle += i64::from(self.queues.len(cpu) == 0);
-            let node = self.numa.cpus.iter().position(|cpus| cpus.contains(&cpu));
             for task in self.queues.all(cpu) {
                 let preferred = (self.numa.task)(task).preferred_nid;
                 group.running += 1;
                 group.numa += i64::from(preferred.is_some());
-                group.preferred += i64::from(preferred.is_some() && preferred == node);
+                group.preferred += i64::from(preferred == Some(nid));
             }
         }
         group
     }
 
-    fn find_busiest_queue(&self, cpus: &[u32], imbalance: Imbalance, fbq: Fbq) -> Option<u32> {
+    fn find_busiest_queue(&self, nid: usize, cpus: &[u32], imbalance: Imbalance, fbq: Fbq) -> Option<u32> {
         let mut busiest = None;
         for &cpu in cpus {
             let running = self.queues.len(cpu) as i64;
@@ -260,7 +265,7 @@ impl Attempt<'_> {
                 Imbalance::Util(_) => running <= 1,
                 Imbalance::Tasks(_) => false,
             };
-            if running == 0 || useless || self.sum(&[cpu]).fbq() > fbq {
+            if running == 0 || useless || self.sum(nid, &[cpu]).fbq() > fbq {
                 continue;
             }
             // A busy CPU is utilised fully, however many wait.

@@ -32,6 +32,8 @@ pub(crate) struct RunQueues {
     /// Threads placed on each CPU, those that sleep included.
     placed: Vec<u32>,
     siblings: Vec<Vec<u32>>,
+    /// By CPU.
+    nodes: Vec<usize>,
     /// Runtimes of threads, where rules use them.
     fair: Option<Fair>,
     /// Threads that work for a node, by their numbers, and how many of them run or wait.
@@ -47,6 +49,7 @@ impl RunQueues {
             queues: vec![VecDeque::new(); cpus],
             placed: vec![0; cpus],
             siblings: machine.siblings(),
+            nodes: (0..cpus as u32).map(|cpu| machine.node_of(cpu)).collect(),
             fair: None,
             node_threads: 0..0,
             node_threads_queued: 0,
@@ -176,6 +179,11 @@ impl RunQueues {
     /// The thread that runs on a CPU that may not exist.
     pub(crate) fn running_on(&self, cpu: u32) -> Option<usize> {
         self.queues.get(cpu as usize)?.front().copied()
+    }
+
+    /// The node of a CPU.
+    pub(crate) fn node_of(&self, cpu: u32) -> usize {
+        self.nodes[cpu as usize]
     }
 
     /// Number of CPUs.

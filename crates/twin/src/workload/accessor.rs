@@ -51,6 +51,9 @@ pub(crate) struct Accessing {
     pub ahead: Ahead,
     /// Picoseconds of CPU time of one access without faults, as of the last turn. Sampled mode only.
     pub busy: f64,
+    /// Its shares by node, of those that have one, and the faults to be expected of it, likewise.
+    pub by_node: Vec<(usize, f64)>,
+    pub expected: f64,
     /// Number of the pool it draws from; `None`: it walks, or is explicit.
     pub pool: Option<usize>,
     /// Accesses after which it has freed its pages.

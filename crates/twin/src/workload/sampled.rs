@@ -85,10 +85,10 @@ pub(super) fn run(
         let mut turn = Turn::default();
         let mut most = None;
         for access in accessor.list.iter_mut().filter(|access| access.active()) {
-            access.busy = busy(access, state, from);
+            look(access, state, from);
             turn.busy += access.busy;
             turn.asleep += (access.plan.sleep * PS_PER_NS) as f64;
-            turn.faults += expected(access, state);
+            turn.faults += access.expected;
             most = most.into_iter().chain([access.left().unwrap_or(u64::MAX), access.to_renewal()]).min();
         }
         let Some(most) = most else { return Ok(AccessProgress::Done) };
@@ -147,70 +147,56 @@ fn finish(
     Ok(accessor.rest.asleep.take().map(|time| AccessProgress::Asleep(kernel.clock(cpu).saturating_add(time))))
 }
 
-/// Share of a stream's accesses to each node, from those of its pages that have one; `None` are pages that were never
-/// written.
-fn each_share(
-    access: &Accessing,
-    pools: &[Option<Pool>],
-    regions: &[Region],
-    mut take: impl FnMut(Option<usize>, f64),
-) {
-    if let Some(pool) = access.pool.and_then(|number| pools[number].as_ref()) {
-        if pool.mean.nowhere > 0.0 {
-            take(None, pool.mean.nowhere);
-        }
-        let shares = pool.mean.by_node.iter().enumerate().filter(|(_, share)| **share > 0.0);
-        return shares.for_each(|(node, &share)| take(Some(node), share));
-    }
-    let part = regions[access.region].within(&access.plan.pages);
-    let by_node = &part.by_node;
-    let placed: u64 = by_node.iter().sum();
-    if placed == 0 {
-        return take(None, 1.0);
-    }
-    for (node, &pages) in by_node.iter().enumerate().filter(|(_, pages)| **pages > 0) {
-        take(Some(node), pages as f64 / placed as f64);
-    }
-}
-
-/// CPU time of an access without faults. Pages that were never written count as local.
-fn busy(access: &Accessing, state: &AccessState, from: usize) -> f64 {
+/// Looks where the pages of a stream are: what an access takes, by node, and the faults to be expected. That is asked for
+/// several times until the turns are made, and the tables of a region with a part for each thread are long.
+fn look(access: &mut Accessing, state: &AccessState, from: usize) {
+    access.by_node.clear();
+    let writes = access.plan.stream.writes().get();
     let mut latency = 0.0;
-    let (pools, regions) = (&state.pools, &state.regions);
-    each_share(access, pools, regions, |node, share| {
+    let mut take = |node: Option<usize>, share: f64| {
+        // Pages that were never written count as local.
         latency += share * state.load.latency(from, node.unwrap_or(from));
-    });
-    (access.plan.think * PS_PER_NS) as f64 + latency * f64::from(access.plan.lines)
-}
-
-fn note_load(access: &Accessing, state: &mut AccessState, from: usize, touches: u64) {
-    let writes = access.plan.stream.writes().get();
-    let lines = touches as f64 * f64::from(access.plan.lines);
-    let AccessState { pools, regions, load, .. } = state;
-    each_share(access, pools, regions, |node, share| {
-        node.into_iter().for_each(|node| load.touch(from, node, lines * share, writes));
-    });
-}
-
-/// Expected faults of the next access.
-fn expected(access: &Accessing, state: &AccessState) -> f64 {
-    let writes = access.plan.stream.writes().get();
-    let of_class = |class: &Class| {
-        class.share * (class.absent.len() as f64 + class.zero.len() as f64 * writes) / class.pages as f64
+        access.by_node.extend(node.map(|node| (node, share)));
     };
-    match access.pool.and_then(|number| state.pools[number].as_ref()) {
-        Some(pool) if !pool.mean.missing => 0.0,
-        Some(pool) => pool.classes.iter().map(of_class).sum(),
-        // Missing pages of a walk follow each other.
+    access.expected = match access.pool.and_then(|number| state.pools[number].as_ref()) {
+        Some(pool) => {
+            if pool.mean.nowhere > 0.0 {
+                take(None, pool.mean.nowhere);
+            }
+            let shares = pool.mean.by_node.iter().enumerate().filter(|(_, share)| **share > 0.0);
+            shares.for_each(|(node, &share)| take(Some(node), share));
+            let of_class = |class: &Class| {
+                class.share * (class.absent.len() as f64 + class.zero.len() as f64 * writes) / class.pages as f64
+            };
+            if pool.mean.missing { pool.classes.iter().map(of_class).sum() } else { 0.0 }
+        }
         None => {
             let (region, pages) = (&state.regions[access.region], &access.plan.pages);
-            match region.within(pages) {
+            let part = region.within(pages);
+            let placed: u64 = part.by_node.iter().sum();
+            if placed == 0 {
+                take(None, 1.0);
+            }
+            for (node, &pages) in part.by_node.iter().enumerate().filter(|(_, pages)| **pages > 0) {
+                take(Some(node), pages as f64 / placed as f64);
+            }
+            // Missing pages of a walk follow each other.
+            match part {
                 part if part.absent > 0 => 1.0,
                 part if part.zero > 0 => writes,
                 _ if region.unmapped_within(access.mapper, pages) > 0 => 1.0,
                 _ => 0.0,
             }
         }
+    };
+    access.busy = (access.plan.think * PS_PER_NS) as f64 + latency * f64::from(access.plan.lines);
+}
+
+fn note_load(access: &Accessing, state: &mut AccessState, from: usize, touches: u64) {
+    let writes = access.plan.stream.writes().get();
+    let lines = touches as f64 * f64::from(access.plan.lines);
+    for &(node, share) in &access.by_node {
+        state.load.touch(from, node, lines * share, writes);
     }
 }
 
@@ -233,7 +219,7 @@ fn find_missing(
             let base = Fault { access: number as u32, page: 0, class: class as u16, read: false, write: true };
             pick(pool, base, stream.writes().get(), turns, region, kernel, &state.random, faults);
         }
-    } else if expected(access, state) > 0.0 {
+    } else if access.expected > 0.0 {
         let seen = (&state.regions[access.region], access.mapper);
         follow(stream, number as u32, access.plan.pages.start, turns, seen, faults);
     }

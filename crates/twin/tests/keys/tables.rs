@@ -24,6 +24,7 @@ kernel.page_alloc.fallback_keeps_type | reclaim-6.1 | true
 kernel.page_alloc.node_load | reclaim-6.1; machine.distance=[[10, 20, 20, 20], [20, 10, 21, 20], [20, 21, 10, 20], [20, 20, 20, 10]] | place
 kernel.page_alloc.avoid_fragmentation | normal-6.1 | false
 kernel.page_alloc.watermark_by_order | reclaim-6.1 | true
+kernel.page_alloc.migrate_reserve | reclaim-6.1; kernel.page_alloc.fallback_steal=large-or-reclaimable | true
 kernel.page_alloc.thp_nodes | huge-6.1 | all
 kernel.page_alloc.thp_noretry | huge-6.1; process.file.region.file.size=200 MiB; process.file.phase.0.access.0.count=51200 | true
 kernel.page_alloc.thp_zero_write | huge-6.1; machine.node.0.memory=600 MiB; process.huge.phase.0.access.0.write=0.3 | replaces
@@ -47,6 +48,7 @@ kernel.vmalloc.events | vmalloc-6.9; run.events=["vmalloc:*"]; process.stress.ph
 kernel.filemap.fault_around_pages | reclaim-6.1 | 1
 kernel.filemap.fault_retry | reclaim-6.1 | none
 kernel.filemap.index_blocks | reclaim-6.1 | wait
+kernel.filemap.index_blocks | reclaim-6.1 | single
 kernel.filemap.mmap_sequential | reclaim-6.1 | true
 kernel.filemap.readahead | reclaim-6.1 | aligned
 kernel.filemap.mmap_hits | reclaim-6.1 | faults
@@ -197,7 +199,7 @@ kernel.reclaim.free_batches | reclaim-3.5 | true | refused freed together
 kernel.reclaim.counters | reclaim-3.5 | node | refused as events
 kernel.reclaim.swap_readahead | reclaim-6.1 | block
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
-kernel.reclaim.defer_by_order | reclaim-3.4; process.kernel.phase.0.action.0.order=5 | false
+kernel.reclaim.defer_by_order | reclaim-3.4; process.kernel.phase.0.action.0.order=5; kernel.page_alloc.migrate_reserve=false | false
 kernel.reclaim.defer_by_order | reclaim-6.1 | false | refused by order
 kernel.reclaim.age_without_swap | reclaim-3.5; machine.swap.size=0 B | true
 kernel.reclaim.age_without_swap | reclaim-6.1 | true | refused without swap

@@ -79,16 +79,15 @@ fn of_group(
         let (row, scenario) = waiting.remove(0);
         let histogram = published.histograms.iter().find(|histogram| histogram.row == rows[row].0.key);
         let rivals: Vec<&Scenario> = waiting.iter().map(|(_, scenario)| scenario).collect();
-        let found = match known.find(study.run, &scenario) {
-            Some(found) => Ok(found),
-            None => (study.run)(&scenario, histogram, &rivals),
-        };
+        let before = known.find(study.run, &scenario);
+        let is_new = before.is_none();
+        let found = before.map_or_else(|| (study.run)(&scenario, histogram, &rivals), Ok);
         let alike = found.as_ref().map_or(&[][..], |found| &found.alike).to_vec();
         let mut alike = alike.into_iter();
         let (same, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|_| alike.next().unwrap_or(false));
         waiting = others;
         for (row, scenario) in [(row, scenario)].into_iter().chain(same) {
-            if let Ok(found) = &found {
+            if let (true, Ok(found)) = (is_new, &found) {
                 let found = Found { alike: Vec::new(), ..found.clone() };
                 known.runs().push((study.run, scenario, found));
             }
@@ -122,9 +121,9 @@ mod tests {
             let found = reproduce_as(&Study { run: shared, ..study }, &request).unwrap_or_else(|e| panic!("{e}"));
             (found.rows.len(), RUNS.load(Ordering::Relaxed) - before)
         };
-        // Of four kernels in four tests lumpyremove is rc2; two rows of what it left open are the series'.
-        assert_eq!([runs(STUDY, None), runs(EXPLAINED, None), runs(STUDY, None)], [(16, 12), (6, 4), (16, 0)]);
+        // Of four kernels in four tests rc2 and lumpyremove are 3.3; two rows of what it left open are the series'.
+        assert_eq!([runs(STUDY, None), runs(EXPLAINED, None), runs(STUDY, None)], [(16, 8), (6, 3), (16, 0)]);
         // Of two seeds one is known.
-        assert_eq!(runs(STUDY, Some(2)), (16, 12));
+        assert_eq!(runs(STUDY, Some(2)), (16, 8));
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! The index of a file has nodes of 64 places each, objects of a cache whose blocks are of order 1 or 2 by the number
 //! of CPUs. Before 4.3 a task that adds a page waits for such a block, reclaims for it, and falls back to order 0 when
-//! the request fails; since then it does not wait, and since 4.20 a lack of blocks wakes kswapd. A node is freed with
+//! the request fails; since then it does not wait, and since 4.20 a lack of blocks wakes kswapd. With SLAB blocks are of
+//! order 0 (`calculate_slab_order`: what is left of a page is less than an eighth of it). A node is freed with
 //! the last of its entries: before 3.15 entries are pages in memory, later also shadows of reclaimed pages. Not
 //! modelled: nodes above the lowest, 1 in 64 of them; the grace period of RCU before an object can be used again; nodes
 //! that each CPU holds in advance; nodes of pages that were in memory before the run; the shrinker of nodes that hold
@@ -39,6 +40,8 @@ const NOWAIT: &str = "GFP_NOWAIT|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_REC
 pub(crate) enum SlabAllocMode {
     /// Waits for it (before 4.3; here where zones are reclaimed).
     Waits,
+    /// Waits for a single page: SLAB.
+    Single,
     /// Does not (to 4.19).
     Lightly,
     /// Wakes kswapd for it (since 4.20).
@@ -71,6 +74,7 @@ impl Index {
     pub(crate) fn new(nodes: usize, cpus: usize, asks: SlabAllocMode, keeps_shadows: bool) -> Index {
         let mut shape = match asks {
             SlabAllocMode::Waits => SlabShape::of(SIZE, cpus, BLOCK),
+            SlabAllocMode::Single => SlabShape::of(SIZE, cpus, SINGLE).single(),
             SlabAllocMode::Lightly => SlabShape::of(SIZE, cpus, BLOCK).without_waiting(),
             SlabAllocMode::Wakes => {
                 let mut shape = SlabShape::of(SIZE_XARRAY, cpus, BLOCK).without_waiting();
@@ -141,6 +145,8 @@ mod tests {
     #[test]
     fn kernels_ask_differently() {
         let of = |asks| Index::new(1, 4, asks, true).slabs[0].shape();
+        let single = of(SlabAllocMode::Single);
+        assert_eq!((single.usual, single.usual.0.order, single.usual.1), (single.small, 0, 7));
         let [waits, lightly, wakes] = [SlabAllocMode::Waits, SlabAllocMode::Lightly, SlabAllocMode::Wakes].map(of);
         let orders = [waits, lightly, wakes].map(|shape| (shape.usual.0.order, shape.usual.1, shape.small.1));
         assert_eq!(orders, [(2, 29, 7), (2, 29, 7), (2, 28, 7)]);

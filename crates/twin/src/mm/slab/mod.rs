@@ -54,6 +54,12 @@ impl SlabShape {
         SlabShape { usual: block(order), small: block(0), kept }
     }
 
+    /// Single pages only.
+    pub(crate) fn single(mut self) -> SlabShape {
+        self.usual = self.small;
+        self
+    }
+
     /// Blocks as since 4.3: a usual one is tried without waiting and without waking kswapd if a small one is smaller.
     pub(crate) fn without_waiting(mut self) -> SlabShape {
         if self.usual.0.order > 0 {

@@ -55,7 +55,7 @@ use crate::probe::Task;
 use crate::time::{Ns, Ps};
 use mmtwin_event::Typed;
 use mmtwin_scenario::kernel::{MmapHits, ReadaheadWindows, ScanBalance};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Priority that a scan begins with: 1/4096 of a list.
 pub(crate) const DEF_PRIORITY: u32 = 12;
@@ -142,8 +142,6 @@ pub struct Rules {
     pub early_compaction: bool,
     /// Tasks compact for orders above 3 only, and wait for writes (before 2.6.38).
     pub compacts_costly: bool,
-    /// Compaction that fails is deferred for its order and higher ones only (3.4 and later).
-    pub defers_by_order: bool,
     /// `vm.extfrag_threshold`.
     pub extfrag_threshold: i64,
     /// `vm.compaction_proactiveness`; 0: there is no proactive compaction.
@@ -186,7 +184,6 @@ impl Rules {
         congestion: false,
         early_compaction: false,
         compacts_costly: false,
-        defers_by_order: true,
         extfrag_threshold: 500,
         proactiveness: 0,
         hz: 250,
@@ -231,7 +228,7 @@ pub(crate) struct Reclaim {
     /// By sleeping task: its isolated pages. Pages whose writeback is awaited; whether a task waits for room in a
     /// device's queue.
     pub isolated: BTreeMap<i32, vmscan_zone::IsolatedPages>,
-    pub awaited: Vec<Pfn>,
+    pub awaited: BTreeSet<Pfn>,
     pub awaits_room: bool,
     /// By CPU.
     pub(crate) batches: Vec<Batches>,
@@ -339,7 +336,7 @@ impl Reclaim {
             nodes: vec![Node { kswapd_waits: true, ..Node::default() }; nodes],
             zones: vec![vmscan_zone::Zone::default(); nodes * ZONES],
             isolated: BTreeMap::new(),
-            awaited: Vec::new(),
+            awaited: BTreeSet::new(),
             awaits_room: false,
             batches: vec![Batches::default(); cpus],
             batch_refs: BatchRefs::default(),

@@ -101,9 +101,7 @@ impl Reclaim {
 
     /// The write of a page has ended: its waiters are woken.
     pub(crate) fn page_written(&mut self, page: Pfn) {
-        let before = self.awaited.len();
-        self.awaited.retain(|&at| at != page);
-        if self.awaited.len() < before {
+        if self.awaited.remove(&page) {
             self.unthrottled.extend(WRITTEN);
         }
     }
@@ -123,7 +121,7 @@ impl TaskCtx<'_> {
         let page = *pages.iter().find(|&&page| self.kernel.alloc.frames.has(page, Flag::Writeback))?;
         let held = IsolatedPages { zone, taken: [0; 2], pages: pages.iter().copied().collect(), lost: false };
         self.kernel.reclaim.isolated.insert(self.task.pid, held);
-        self.kernel.reclaim.awaited.push(page);
+        self.kernel.reclaim.awaited.insert(page);
         Some((self.tick_after(10), WRITTEN))
     }
 

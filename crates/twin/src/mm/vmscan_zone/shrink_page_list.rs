@@ -250,7 +250,9 @@ impl TaskCtx<'_> {
         let reclaim = &mut self.kernel.reclaim;
         match what {
             _ if !waits => {}
-            Awaited::Write | Awaited::OwnWrite(_) => reclaim.awaited.push(page),
+            Awaited::Write | Awaited::OwnWrite(_) => {
+                reclaim.awaited.insert(page);
+            }
             Awaited::Room => reclaim.awaits_room = true,
         }
         waits

@@ -203,11 +203,16 @@ impl Pass {
         self.free_pfn = again;
     }
 
-    /// True if a pageblock of the zone takes pages: it is of the movable type or free as a whole.
+    /// True if a pageblock of the zone takes pages: it is of the movable type or free as a whole, and not in reserve.
     fn is_target(&self, ctx: &TaskCtx<'_>, pfn: u64) -> bool {
         let (alloc, page) = (&ctx.kernel.alloc, pfn as Pfn);
         let whole = || alloc.frames.state(page) == State::Free && alloc.frames.order(page) >= alloc.pageblock_order();
-        pfn < self.end && (alloc.block_type(page) == Migratetype::Movable || whole())
+        pfn < self.end
+            && match alloc.block_type(page) {
+                Migratetype::Movable => true,
+                Migratetype::Reserve => false,
+                Migratetype::Unmovable | Migratetype::Reclaimable => whole(),
+            }
     }
 
     /// Takes all free pages of a pageblock that the low mark leaves; how many.
@@ -274,5 +279,19 @@ mod tests {
             (pass.late.len(), pass.others, ctx.kernel.reclaim.isolated.len())
         });
         assert_eq!(left, (0, 15, 0));
+    }
+
+    #[test]
+    fn pages_are_not_moved_to_pageblocks_in_reserve() {
+        let (targets, _) = on("3.4", |ctx| {
+            let mut pass = Pass::new(1, 9, Migratetype::Movable, true);
+            let (alloc, of) = (&ctx.kernel.alloc, &ctx.kernel.alloc.zones[1]);
+            (pass.block, pass.end) = (1 << alloc.pageblock_order(), of.start_pfn + of.spanned);
+            let blocks = (of.start_pfn..pass.end).step_by(pass.block as usize);
+            let targets = blocks.map(|pfn| (alloc.block_type(pfn as Pfn), pass.is_target(ctx, pfn)));
+            targets.take(3).collect::<Vec<_>>()
+        });
+        let (reserve, movable) = ((Migratetype::Reserve, false), (Migratetype::Movable, true));
+        assert_eq!(targets, [reserve, reserve, movable]);
     }
 }
