@@ -157,7 +157,6 @@ pub(super) fn by_zone(of: &Kernel) -> Option<reclaim::Variant> {
         wakes_sleepers: said.kswapd_wakeup != KswapdWakeup::EachRequest,
         compaction: of.compaction,
         compacts_any_order: said.direct_compaction == DirectCompaction::AnyOrder,
-        defers_by_order: said.defer_by_order,
         ages_without_swap: said.age_without_swap,
         saves_scans: said.save_scans,
         references: match said.references {
@@ -210,6 +209,7 @@ pub(super) fn reclaim(of: &Kernel) -> reclaim::Rules {
         congestion: by_zone.is_some(),
         early_compaction: by_zone.is_some(),
         compacts_costly: by_zone.is_some_and(|variant| !variant.compacts_any_order),
+        defers_by_order: said.defer_by_order,
         extfrag_threshold: of.sysctl.vm_extfrag_threshold.into(),
         proactiveness: of.sysctl.vm_compaction_proactiveness.unwrap_or(0),
         swappiness: of.sysctl.vm_swappiness.into(),
@@ -373,8 +373,8 @@ mod tests {
             ["3.3", "3.4", "3.4-lumpyremove", "3.5"].map(|release| by_zone(&kernel(release)).unwrap());
         assert_eq!((of_3_3.neighbours, of_3_3.kswapd_order_zero), (Neighbours::GiveUp, false));
         let neighbours = Neighbours::Left;
-        let (kswapd_order_zero, defers_by_order, active_ends_mode) = (true, true, true);
-        assert_eq!(of_3_4, Variant { neighbours, kswapd_order_zero, defers_by_order, active_ends_mode, ..of_3_3 });
+        let with = Variant { neighbours, kswapd_order_zero: true, active_ends_mode: true, ..of_3_3 };
+        assert_eq!(of_3_4, with);
         assert_eq!(removed, Variant { costly_writes: false, ..of_3_4 });
         let (sync_pass, blocks) = (SyncPass::None, Blocks::Compaction);
         let isolate_modes = reclaim::IsolateModes::None;

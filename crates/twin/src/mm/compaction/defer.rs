@@ -121,7 +121,7 @@ impl TaskCtx<'_> {
 
     /// The order that is recorded: one for all where orders are not distinguished.
     fn deferred_as(&self, order: u32) -> u32 {
-        if self.decide(|rules| rules.defers_by_order) { order } else { MAX_ORDER + 1 }
+        if self.kernel.reclaim.rules.defers_by_order { order } else { MAX_ORDER + 1 }
     }
 
     /// Fields of the events: node, zone, order that failed, attempts considered, and their limit.

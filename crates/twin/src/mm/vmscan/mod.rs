@@ -142,6 +142,8 @@ pub struct Rules {
     pub early_compaction: bool,
     /// Tasks compact for orders above 3 only, and wait for writes (before 2.6.38).
     pub compacts_costly: bool,
+    /// Compaction that fails is deferred for its order and higher ones only (3.4 and later).
+    pub defers_by_order: bool,
     /// `vm.extfrag_threshold`.
     pub extfrag_threshold: i64,
     /// `vm.compaction_proactiveness`; 0: there is no proactive compaction.
@@ -184,6 +186,7 @@ impl Rules {
         congestion: false,
         early_compaction: false,
         compacts_costly: false,
+        defers_by_order: true,
         extfrag_threshold: 500,
         proactiveness: 0,
         hz: 250,

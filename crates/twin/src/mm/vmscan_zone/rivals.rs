@@ -44,7 +44,7 @@ impl Reclaim {
 impl TaskCtx<'_> {
     /// What the rules of the kernel say.
     #[inline]
-    pub(in crate::mm) fn decide<T: PartialEq>(&self, rule: impl Fn(&Variant) -> T) -> T {
+    pub(super) fn decide<T: PartialEq>(&self, rule: impl Fn(&Variant) -> T) -> T {
         self.kernel.reclaim.decide(rule)
     }
 }

@@ -61,7 +61,7 @@ impl Pass {
         if wanted > 0 && !list.is_active() {
             self.batch = Some(Box::new(Batch::new(control, self.zone, list, wanted)));
         } else if wanted > 0 && ctx.is_inactive_low(self.zone, list.is_file()) {
-            control.in_mode = control.in_mode && !ctx.decide(|rules| rules.active_ends_mode);
+            control.in_mode &= !ctx.decide(|rules| rules.active_ends_mode);
             active::shrink(ctx, control, self.zone, list, wanted);
         }
         Poll::On
@@ -70,7 +70,7 @@ impl Pass {
     fn end(&mut self, ctx: &mut TaskCtx<'_>, control: &mut Control) -> Poll<()> {
         let ages = ctx.has_swap() || !ctx.decide(|rules| rules.ages_without_swap);
         if ages && ctx.is_inactive_low(self.zone, false) {
-            control.in_mode = control.in_mode && !ctx.decide(|rules| rules.active_ends_mode);
+            control.in_mode &= !ctx.decide(|rules| rules.active_ends_mode);
             active::shrink(ctx, control, self.zone, List::ActiveAnon, BATCH);
         }
         let (reclaimed, scanned) = (control.reclaimed - self.before.0, control.scanned - self.before.1);

@@ -31,8 +31,6 @@ pub struct Variant {
     pub compaction: bool,
     /// Tasks compact for every order above 0, not only for costly ones, and after a reclaim wait for pages.
     pub compacts_any_order: bool,
-    /// Compaction that fails is deferred for its order and higher ones only (3.4 and later).
-    pub defers_by_order: bool,
     /// Anonymous memory ages where there is no swap, and no longer where swap is full (2.6.36).
     pub ages_without_swap: bool,
     /// Scans of less than a batch are saved up (before 3.0).
@@ -64,7 +62,6 @@ impl Variant {
         wakes_sleepers: false,
         compaction: true,
         compacts_any_order: false,
-        defers_by_order: false,
         ages_without_swap: true,
         saves_scans: true,
         references: References::Pre3_3,
