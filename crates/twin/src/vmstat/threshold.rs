@@ -1,7 +1,10 @@
 //! Limits of a CPU's differential: `calculate_normal_threshold`, `calculate_pressure_threshold` and the drift mark of
 //! `refresh_zone_stat_thresholds`, 4.13 to 6.18.
 //!
-//! Not modelled: the threshold of a node's own counters (the largest of its zones'), as nothing counts there yet. Checked
+//! A zone that has had a drift mark once keeps it, and on machines of several CPUs every zone has one from 4.12 on: CPUs
+//! come online, which sets the thresholds, before there are watermarks. Seen in guests with 6.1 and 6.12, in which tasks
+//! find too few free pages by the shared word when the lists have just been drained (docs/model/notebook.md, "Each process
+//! alone"). Not modelled: the threshold of a node's own counters (the largest of its zones'), as nothing counts there yet. Checked
 //! on values that kernels 6.1 and 6.18 print, and on the spread of an 88-CPU machine.
 
 /// Largest threshold: a signed byte with room for the step that leaves it.

@@ -1,16 +1,19 @@
-//! How much of a cgroup may be dirty: `mem_cgroup_wb_stats`, `mdtc_calc_avail`, `domain_dirty_limits` (4.2 to 6.12).
+//! How much of a cgroup may be dirty, and whether it is more: `mem_cgroup_wb_stats`, `mdtc_calc_avail`,
+//! `domain_dirty_limits`, `wb_over_bg_thresh` (4.2 to 6.12).
 //!
 //! The same parts are taken as of all memory, of the pages of files that the cgroup has and of those that it may still
-//! get: as many as its limits leave it and others have clean ones. Checked by a test here, and with the limits in
-//! `balance_dirty_pages` of guests.
+//! get: as many as its limits leave it and others have clean ones. Checked by a test of
+//! [`dirty_limits`](crate::page_alloc::dirty_limits), and with `balance_dirty_pages` of a guest (docs/model/writeback.md).
 
 use super::Thresholds;
 use super::rate::State;
 use crate::mm::kernel::Kernel;
 use crate::mm::lru::List;
+use crate::mm::region::Entry;
+use crate::mm::vmscan::TaskCtx;
 
 impl Kernel {
-    /// State of all memory and, if it is not the root, of a cgroup, for a writer whose files they are at a tick.
+    /// State at a tick of all memory and of a cgroup, unless that is the root.
     pub(super) fn dirty_states(&mut self, wb: usize, tick: u64) -> (State, Option<State>) {
         let thresholds = self.thresholds();
         let dirty = self.dirty_pages() + self.pages_under_writeback();
@@ -52,5 +55,31 @@ impl Kernel {
         let others = clean.saturating_sub(pages.saturating_sub(dirty));
         let available = pages + headroom.min().unwrap_or(0).min(others);
         (limits.of_cgroup(available, all), dirty)
+    }
+}
+
+impl TaskCtx<'_> {
+    /// More is dirty than the background limit of all memory or of a cgroup, or than the part that its files have of them.
+    pub(super) fn over_background(&mut self, number: usize) -> bool {
+        let (tick, kernel) = (self.now() / self.jiffy(), &mut self.kernel);
+        let (background, dirty) = (kernel.thresholds().background, kernel.dirty_pages());
+        let own = kernel.writeback.wbs[number].dirty;
+        if dirty > background || own > kernel.writeback.part(number, background, tick) {
+            return true;
+        }
+        if number == 0 {
+            return false;
+        }
+        let (thresholds, dirty) = kernel.cgroup_thresholds(number, false);
+        let background = thresholds.background;
+        dirty > background || own > kernel.writeback.part_of_cgroup(number, background, tick)
+    }
+
+    /// The cgroup that a page of a file in memory is charged to.
+    pub(super) fn cgroup_of(&self, region: usize, page: u64) -> Option<usize> {
+        match self.memory.regions[region].entry(page) {
+            Entry::Present(pfn) => Some(self.kernel.alloc.frames.cgroup(self.kernel.alloc.frames.head(pfn))),
+            Entry::Absent | Entry::Zero | Entry::Gone(_) => None,
+        }
     }
 }

@@ -1,17 +1,16 @@
 //! The thread that writes dirty files: `wb_workfn`, `wb_do_writeback`, `wb_writeback`, `writeback_sb_inodes`,
-//! `writeback_chunk_size`, `wb_over_bg_thresh`, `ext4_writepages` (3.2 to 6.12).
+//! `writeback_chunk_size`, `ext4_writepages` (3.2 to 6.12).
 //!
-//! Woken, it writes what writers of other cgroups have requested, all dirty pages if a reclaimer has requested it, then
-//! expired ones, then pages above the background limit. It writes a file from where it stopped last, in chunks of half a
-//! second's bandwidth, and checks after each whether to continue. Not modelled: sync and other explicit works, allocation of blocks (files are written where they
-//! are), dirty inodes and the file system's own blocks, integrity writes. Checked by counters of guests
-//! (docs/fidelity.md) and tests of `tests/writeback.rs`.
+//! Woken, it writes what writers of other cgroups have requested, then all dirty pages if a reclaimer has requested it,
+//! then expired ones, then pages above the background limit. It writes a file from where it stopped last, in chunks of
+//! half a second's bandwidth, and checks after each whether to continue. Not modelled: sync, allocation of blocks (files
+//! are written where they are), dirty inodes and the file system's own blocks, integrity writes. Checked by counters of
+//! guests (docs/fidelity.md) and tests of `tests/writeback.rs`.
 
 use super::foreign::Explicit;
 use super::inodes::{Inode, Left};
 use super::wb::Wb;
 use super::{BDI, Rules, bdi};
-use crate::mm::region::Entry;
 use crate::mm::vmscan::{Poll, TaskCtx};
 use crate::time::Ns;
 use mmtwin_event::names::WRITEBACK_REASON;
@@ -155,7 +154,7 @@ impl Flusher {
                 wb.last_old = now;
                 dirty
             }),
-            Reason::Background => self.over_background(ctx).then_some(u64::MAX),
+            Reason::Background => ctx.over_background(self.number).then_some(u64::MAX),
         };
         if let Some(left) = wanted.filter(|left| *left > 0 || explicit.is_some()) {
             self.stage = Stage::Work(Work { reason, explicit, left, wrote: 0, before: u64::MAX, turn: now });
@@ -200,7 +199,7 @@ impl Flusher {
             let yields = matches!(work.reason, Reason::Background | Reason::Periodic);
             let ends = work.left == 0
                 || yields && !self.wb(ctx).work_list.is_empty()
-                || work.reason == Reason::Background && !self.over_background(ctx);
+                || work.reason == Reason::Background && !ctx.over_background(self.number);
             // All that is dirty may be under writeback already.
             let inodes = &self.wb(ctx).inodes;
             let last = work.wrote > 0 || !inodes.has_next();
@@ -360,35 +359,6 @@ impl Flusher {
                 cgroup_ino,
             };
             ctx.kernel.probe.write(at, cpu, task, &event, BDI.as_bytes());
-        }
-    }
-}
-
-impl Flusher {
-    /// More is dirty than the background limit of all memory or of the cgroup, or than the part that its files have of them
-    /// (`wb_over_bg_thresh`).
-    fn over_background(&self, ctx: &mut TaskCtx<'_>) -> bool {
-        let (tick, number, kernel) = (ctx.now() / ctx.jiffy(), self.number, &mut ctx.kernel);
-        let (background, dirty) = (kernel.thresholds().background, kernel.dirty_pages());
-        let own = kernel.writeback.wbs[number].dirty;
-        if dirty > background || own > kernel.writeback.part(number, background, tick) {
-            return true;
-        }
-        if number == 0 {
-            return false;
-        }
-        let (thresholds, dirty) = kernel.cgroup_thresholds(number, false);
-        let background = thresholds.background;
-        dirty > background || own > kernel.writeback.part_of_cgroup(number, background, tick)
-    }
-}
-
-impl TaskCtx<'_> {
-    /// The cgroup that a page of a file in memory is charged to.
-    fn cgroup_of(&self, region: usize, page: u64) -> Option<usize> {
-        match self.memory.regions[region].entry(page) {
-            Entry::Present(pfn) => Some(self.kernel.alloc.frames.cgroup(self.kernel.alloc.frames.head(pfn))),
-            Entry::Absent | Entry::Zero | Entry::Gone(_) => None,
         }
     }
 }
