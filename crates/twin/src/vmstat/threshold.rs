@@ -2,10 +2,11 @@
 //! `refresh_zone_stat_thresholds`, 4.13 to 6.18.
 //!
 //! A zone that has had a drift mark once keeps it, and on machines of several CPUs every zone has one from 4.12 on: CPUs
-//! come online, which sets the thresholds, before there are watermarks. Seen in guests with 6.1 and 6.12, in which tasks
-//! find too few free pages by the shared word when the lists have just been drained (docs/model/notebook.md, "Each process
-//! alone"). Not modelled: the threshold of a node's own counters (the largest of its zones'), as nothing counts there yet. Checked
-//! on values that kernels 6.1 and 6.18 print, and on the spread of an 88-CPU machine.
+//! come online, which sets the thresholds, before there are watermarks. Seen in a guest with 6.1, in which tasks find too
+//! few free pages by the shared word when the lists have just been drained (docs/model/notebook.md, "Each process alone").
+//! Not modelled: the threshold of a node's own counters (the largest of its zones'), as nothing counts there yet; a change
+//! of 6.12, by which thresholds are set later. Checked on values that kernels 6.1 and 6.18 print, and on the spread of an
+//! 88-CPU machine.
 
 /// Largest threshold: a signed byte with room for the step that leaves it.
 const MAX_THRESHOLD: u64 = 125;
