@@ -4,8 +4,8 @@
 //! A zone has as many as its minimum mark fills, at most two: the first movable ones without reserved pages. Their free
 //! pages are taken only when neither the requested type nor another has a block, and return to them, by a CPU's movable
 //! list. So they are free most of the time, and count as free for every mark; but compaction neither moves pages to them
-//! nor, if it does not wait, from them. Marks that change give blocks back, or take more. Not modelled: that a page which
-//! a CPU has taken for its list and gives back unused leaves the reserve; that before 3.2 only the first page of a
+//! nor, if it does not wait, from them. Marks that change put blocks into the reserve, or take them out. Not modelled: that
+//! a page which a CPU has taken for its list and frees unused leaves the reserve; that before 3.2 only the first page of a
 //! pageblock had to be free of the boot's. Checked by tests here.
 
 use super::PageAllocator;
@@ -16,7 +16,7 @@ use std::ops::Range;
 const MOST: u64 = 2;
 
 impl PageAllocator {
-    /// Takes pageblocks into the reserve of each zone, or gives them back, by its minimum mark.
+    /// Puts pageblocks of each zone into the reserve, or takes them out, by its minimum mark.
     pub(super) fn set_reserves(&mut self) {
         if !self.rules.migrate_reserve {
             return;
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reserve_is_taken_last_and_given_back() {
+    fn the_reserve_is_taken_last_and_freed_pages_return_to_it() {
         let mut kernel = kernel("3.5");
         // Else the mark is in the way.
         kernel.alloc.set_marks(|rules| rules.min_free_kbytes = Some(1024));

@@ -5,8 +5,8 @@
 //! come online, which sets the thresholds, before there are watermarks. Seen in a guest with 6.1, in which tasks find too
 //! few free pages by the shared word when the lists have just been drained (docs/model/notebook.md, "Each process alone").
 //! Not modelled: the threshold of a node's own counters (the largest of its zones'), as nothing counts there yet; a change
-//! of 2024 that sets thresholds once all CPUs are there. Checked on values that kernels 6.1 and 6.18 print, and on the spread of an
-//! 88-CPU machine.
+//! of 2024 that sets thresholds once all CPUs are there. Checked on values that kernels 6.1 and 6.18 print, and on the spread
+//! of an 88-CPU machine.
 
 /// Largest threshold: a signed byte with room for the step that leaves it.
 const MAX_THRESHOLD: u64 = 125;
