@@ -124,7 +124,7 @@ pub(crate) struct Engine<'a> {
     pub(super) epoch_end: Ps,
     /// When the last one was ended.
     pub(super) epoch_ended: Ps,
-    /// When the last process that has ended had given its memory back.
+    /// When the memory of the last process that has ended was freed.
     pub(super) exited: Ns,
     pub(super) sampler: Sampler,
     pub(super) results: Vec<(usize, PhaseResult)>,

@@ -249,7 +249,7 @@ mod tests {
         assert_eq!((of.try_charge(0, 2, 1), of.try_charge(1, 2, 1)), (Ok(()), Ok(())));
         assert_eq!(usage(&of), [0, 192, 192], "each CPU for itself");
         assert_eq!(of.try_charge(0, 1, 1), Ok(()));
-        assert_eq!(usage(&of), [0, 65 + 64 + 64, 65 + 64], "another cgroup: what was left is given back");
+        assert_eq!(usage(&of), [0, 65 + 64 + 64, 65 + 64], "another cgroup: what was left is uncharged");
         of.drain_stocks(1);
         assert_eq!(usage(&of), [0, 67, 66]);
         assert_eq!((of.try_charge(0, 2, 512), usage(&of)), (Ok(()), [0, 579, 578]), "no more than a huge page");

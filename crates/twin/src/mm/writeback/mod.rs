@@ -117,7 +117,7 @@ impl Writeback {
     pub(crate) fn new(rules: Rules, cpus: usize) -> Writeback {
         Writeback {
             rules,
-            wbs: vec![Wb::new()],
+            wbs: vec![Wb::default()],
             ratelimit_pages: 32,
             by_cpu: vec![0; cpus],
             wake: Vec::new(),
@@ -130,7 +130,7 @@ impl Writeback {
     /// There are so many cgroups.
     pub(crate) fn set_cgroups(&mut self, cgroups: usize) {
         if self.rules.by_cgroup {
-            self.wbs.resize(cgroups, Wb::new());
+            self.wbs.resize(cgroups, Wb::default());
         }
     }
 

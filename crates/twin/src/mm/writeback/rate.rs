@@ -83,15 +83,17 @@ pub(crate) struct Rate {
     update_at: Option<u64>,
 }
 
-impl Rate {
+impl Default for Rate {
     /// Of a disk that has written nothing yet.
-    pub(super) fn new() -> Rate {
+    fn default() -> Rate {
         let (bandwidth, average, ratelimit, balanced) =
             (FIRST_BANDWIDTH, FIRST_BANDWIDTH, FIRST_BANDWIDTH, FIRST_BANDWIDTH);
         let (at, dirtied, written, completions, period) = (0, 0, 0, 0, 0);
         Rate { bandwidth, average, ratelimit, balanced, at, dirtied, written, completions, period, update_at: None }
     }
+}
 
+impl Rate {
     /// Writes have ended in a period of three seconds.
     pub(super) fn completed(&mut self, pages: u64, period: u64) {
         self.decay(period);
@@ -192,7 +194,7 @@ mod tests {
 
     #[test]
     fn bandwidth_is_believed_slowly() {
-        let mut rate = Rate::new();
+        let mut rate = Rate::default();
         let mut now = 1000;
         rate.update(now, 250, (0, 0), &[]);
         let first = rate.average;
@@ -213,7 +215,7 @@ mod tests {
 
     #[test]
     fn tasks_converge_to_the_write_bandwidth_of_the_disk() {
-        let mut rate = Rate { average: 5000, bandwidth: 5000, ..Rate::new() };
+        let mut rate = Rate { average: 5000, bandwidth: 5000, ..Rate::default() };
         let thresholds = Thresholds { background: 10_000, hard: 20_000 };
         let mut state = State { thresholds, dirty: 15_000, limit: 20_000, own: 15_000, of_disk: 20_000 };
         let (mut now, mut dirtied, mut written) = (0, 0, 0);
@@ -233,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_forgotten() {
-        let mut rate = Rate::new();
+        let mut rate = Rate::default();
         assert_eq!(rate.completions(7), 0);
         rate.completed(5, 8);
         assert_eq!([8, 9, 10, 11].map(|period| rate.completions(period)), [5, 2, 1, 0]);

@@ -11,8 +11,8 @@ use super::rate::{Domain, Rate};
 use crate::time::Ns;
 use std::collections::VecDeque;
 
-/// Files of a cgroup on the disk.
-#[derive(Clone, Debug)]
+/// Files of a cgroup on the disk; nothing is dirty at first.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Wb {
     pub(super) rate: Rate,
     /// The hard limit of the cgroup; the root's is that of all memory.
@@ -45,30 +45,6 @@ pub(crate) struct Wb {
 }
 
 impl Wb {
-    /// Nothing is dirty.
-    pub(super) fn new() -> Wb {
-        Wb {
-            rate: Rate::new(),
-            domain: Domain::default(),
-            dirty: 0,
-            under: 0,
-            dirtied: 0,
-            written: 0,
-            charged_dirty: 0,
-            charged_under: 0,
-            inodes: Inodes::default(),
-            work_list: VecDeque::new(),
-            foreign: Vec::new(),
-            exceeded: false,
-            start_all: false,
-            asked: 0,
-            running: false,
-            again: false,
-            timer: None,
-            last_old: 0,
-        }
-    }
-
     /// Pages dirtied and written since the start.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.dirtied, self.written)
