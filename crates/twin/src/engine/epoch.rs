@@ -44,7 +44,7 @@ impl Engine<'_> {
             return;
         }
         self.memory.regions.iter_mut().for_each(|region| region.cpus = Cpus::None);
-        for process in self.processes.iter().filter(|process| process.phase.is_some()) {
+        for process in self.processes.iter().filter(|process| process.lives()) {
             let cpus = self.threads[process.threads.clone()].iter().map(|thread| thread.caller.cpu);
             let cpus = cpus.fold(Cpus::None, Cpus::and);
             for &region in process.regions.iter().chain(&process.image) {

@@ -260,7 +260,8 @@ impl<'a> Engine<'a> {
         }
         // A state is read when the first sample has been taken, so that no thread has to wait for that.
         let first = self.sample_time(0..0);
-        let sampling = if self.options.state.zones.is_empty() { self.wait_for_sample(first) } else { 0 };
+        let waits = self.recorder.is_some() && self.options.state.zones.is_empty();
+        let sampling = if waits { first.div_ceil(PS_PER_NS) } else { 0 };
         self.fix(begin, Due::Sample);
         for (number, process) in self.scenario.processes.iter().enumerate() {
             self.fix(begin + sampling + process.start.0, Due::Start(number));

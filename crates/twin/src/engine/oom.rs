@@ -25,7 +25,7 @@ impl Engine<'_> {
             return Ok(());
         }
         failure.over_limit.iter().for_each(|&cgroup| self.kernel.reclaim.note(cgroup, |events| events.oom += 1));
-        let alive = (0..self.scenario.processes.len()).filter(|&process| self.processes[process].phase.is_some());
+        let alive = (0..self.scenario.processes.len()).filter(|&process| self.processes[process].lives());
         let candidates = alive.map(|process| self.candidate(process));
         let Some(victim) = oom::select(&self.kernel, &failure, candidates) else {
             return Err(Stop::OutOfMemory(thread, failure));
@@ -47,7 +47,9 @@ impl Engine<'_> {
 
     /// The threads of a process stop, and its memory is freed.
     fn end_victim(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
-        self.close_phase(process, at)?;
+        if self.processes[process].phase.is_some() {
+            self.close_phase(process, at)?;
+        }
         self.exit_at_once(process, at)
     }
 

@@ -26,13 +26,34 @@ impl Engine<'_> {
     /// A process starts: its threads are placed on CPUs, and its first phase begins.
     pub(super) fn start(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         for thread in self.processes[process].threads.clone() {
-            let cpu = self.first_cpu(thread);
-            self.threads[thread].caller.cpu = cpu;
+            self.threads[thread].caller.cpu = self.first_cpu(thread);
             self.numa_started(thread, at);
-            let began = self.known_cpu(thread, &self.options.state.began);
-            if let Some(cpu) = began.or_else(|| self.begin_cpu(thread)).filter(|began| *began != cpu) {
+        }
+        self.processes[process].started = true;
+        // At the beginning of the run the recorder has just taken a sample.
+        let late = self.scenario.processes[process].start.0 > 0;
+        if late { self.ask_for_sample(process, at) } else { self.begin_first(process, at) }
+    }
+
+    /// The first phase of a process begins.
+    fn begin_first(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        for thread in self.processes[process].threads.clone() {
+            let began = self.known_cpu(thread, &self.options.state.began).or_else(|| self.begin_cpu(thread));
+            if let Some(cpu) = began.filter(|began| *began != self.threads[thread].caller.cpu) {
                 self.move_thread(thread, cpu)?;
             }
+        }
+        self.next_phase(process, at)
+    }
+
+    /// The sample is taken that a process has asked for: its next phase begins.
+    pub(super) fn go_on_after_sample(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        if self.processes[process].next == 0 {
+            return self.begin_first(process, at);
+        }
+        let first = self.processes[process].threads.start;
+        if let Some(cpu) = self.answered(first).filter(|&cpu| cpu != self.threads[first].caller.cpu) {
+            self.move_thread(first, cpu)?;
         }
         self.next_phase(process, at)
     }
@@ -77,15 +98,15 @@ impl Engine<'_> {
     /// The next phase of a process begins, or the process ends.
     fn next_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         let this = &mut self.processes[process];
-        let phase = this.phase.map_or(0, |phase| phase + 1);
+        let phase = this.next;
         if phase == this.phases.len() {
             return self.exit(process, at);
         }
-        if this.phase.is_some_and(|before| this.phases[before].what == What::Populate) {
+        if phase > 0 && this.phases[phase - 1].what == What::Populate {
             self.populated(process);
         }
         let this = &mut self.processes[process];
-        (this.phase, this.begun, this.reached) = (Some(phase), at, at);
+        (this.phase, this.next, this.begun, this.reached) = (Some(phase), phase + 1, at, at);
         let (duration, number) = (this.phases[phase].duration, this.phases[phase].what.number());
         let actions = number.map_or(0, |number| self.scenario.processes[process].phases[number].actions.len());
         this.action_stats = vec![ActionStats::default(); actions];
@@ -276,13 +297,7 @@ impl Engine<'_> {
     /// A phase of a process ends, and the next begins when the sample of its end has been taken.
     pub(super) fn end_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         self.close_phase(process, at)?;
-        let first = self.processes[process].threads.start;
-        self.call_recorder(first);
-        let wait = self.sample_of(process, at)?;
-        if let Some(cpu) = self.answered(first).filter(|&cpu| cpu != self.threads[first].caller.cpu) {
-            self.move_thread(first, cpu)?;
-        }
-        self.next_phase(process, at + wait)
+        self.ask_for_sample(process, at)
     }
 
     /// Takes all threads of a process from what they do and notes what the phase has achieved.
@@ -339,7 +354,9 @@ impl Engine<'_> {
             accessor.list.iter().filter_map(|access| access.pool).for_each(|pool| self.memory.drop_pool(pool));
             accessor.replay.iter().for_each(|replay| self.replayed.add(replay));
         }
-        self.processes[process].gathered.clear();
+        let this = &mut self.processes[process];
+        this.gathered.clear();
+        this.phase = None;
         self.results.push((process, result));
         Ok(())
     }
@@ -363,7 +380,7 @@ impl Engine<'_> {
         // Threads that have not begun have no CPU yet, those that have ended none any more.
         let live = |thread: &usize| {
             let of = &self.threads[*thread];
-            self.processes[of.process].phase.is_some() || matches!(of.activity, Activity::Exiting(_))
+            self.processes[of.process].lives() || matches!(of.activity, Activity::Exiting(_))
         };
         let moving: Vec<usize> = (0..self.threads.len()).filter(live).filter(here).collect();
         let at = self.kernel.clock(cpu);

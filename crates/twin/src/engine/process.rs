@@ -141,8 +141,10 @@ pub(crate) struct Process {
     pub region_names: Vec<String>,
     /// Its phases; the first may be that which populates.
     pub phases: Vec<ProcessPhase>,
-    /// The phase that runs; `None`: before the first or after the last.
+    /// The phase that runs; `None`: before the first, after the last, or between two.
     pub phase: Option<usize>,
+    /// The phase that is next.
+    pub next: usize,
     /// When that began.
     pub begun: Ns,
     /// Threads that are not done with it.
@@ -155,6 +157,8 @@ pub(crate) struct Process {
     pub action_stats: Vec<ActionStats>,
     /// Pages kept until it ends.
     pub kept: Vec<Pfn>,
+    /// It has started: its threads have CPUs.
+    pub started: bool,
     /// It has ended.
     pub ended: bool,
 }
@@ -269,12 +273,14 @@ pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Wor
                 .chain(last_phase)
                 .collect(),
             phase: None,
+            next: 0,
             begun: 0,
             working: 0,
             reached: 0,
             gathered: Vec::new(),
             action_stats: Vec::new(),
             kept: Vec::new(),
+            started: false,
             ended: false,
         });
     }
@@ -355,6 +361,11 @@ impl Thread {
 }
 
 impl Process {
+    /// True from its start to its end.
+    pub(super) fn lives(&self) -> bool {
+        self.started && !self.ended
+    }
+
     /// A kernel thread has a process of its own, which has no phases.
     pub(super) fn of_kernel(name: String, thread: usize) -> Process {
         Process {
@@ -366,12 +377,14 @@ impl Process {
             region_names: Vec::new(),
             phases: Vec::new(),
             phase: None,
+            next: 0,
             begun: 0,
             working: 0,
             reached: 0,
             gathered: Vec::new(),
             action_stats: Vec::new(),
             kept: Vec::new(),
+            started: true,
             ended: true,
         }
     }

@@ -38,8 +38,45 @@ impl Engine<'_> {
         }
     }
 
+    /// The first thread of a process has sent the recorder a message, and sleeps until that has taken a sample. Whoever asks
+    /// during a sample waits for the next, which is for all of them.
+    pub(super) fn ask_for_sample(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        let Some(recorder) = &mut self.recorder else {
+            self.sample_for(process, at);
+            return self.go_on_after_sample(process, at);
+        };
+        recorder.asked.push(process);
+        if recorder.left > 0 {
+            return Ok(());
+        }
+        self.call_recorder(self.processes[process].threads.start);
+        self.begin_sample(at)
+    }
+
+    /// The recorder begins the sample that it is asked for.
+    fn begin_sample(&mut self, at: Ns) -> Result<(), RunError> {
+        let Some(recorder) = &mut self.recorder else { return Ok(()) };
+        let waiting = std::mem::take(&mut recorder.asked);
+        let Some(&process) = waiting.first() else { return Ok(()) };
+        recorder.waiting = waiting;
+        let time = self.sample_for(process, at);
+        if self.wake_recorder(time, at)? { Ok(()) } else { self.answer(at) }
+    }
+
+    /// The sample is taken: those that have waited for it go on.
+    fn answer(&mut self, at: Ns) -> Result<(), RunError> {
+        let waiting = self.recorder.as_mut().map(|recorder| std::mem::take(&mut recorder.waiting));
+        for process in waiting.into_iter().flatten() {
+            // One may have been killed meanwhile.
+            if self.processes[process].lives() {
+                self.go_on_after_sample(process, at)?;
+            }
+        }
+        self.begin_sample(at)
+    }
+
     /// The first thread of a process has sent the recorder a message, and sleeps: the recorder comes to it.
-    pub(super) fn call_recorder(&mut self, by: usize) {
+    fn call_recorder(&mut self, by: usize) {
         let Some(task) = self.recorder() else { return };
         let (waker, prev) = (self.cpu_of(by), self.cpu_of(task));
         let asleep = !self.queues.holds(prev, task);
@@ -75,12 +112,9 @@ impl Engine<'_> {
         own[at..].iter().chain(&own[..at]).copied().find(|&cpu| idle(cpu)).unwrap_or(waker)
     }
 
-    /// The recorder begins a sample that takes it a time, if it is a task and others run too. False if not.
+    /// The recorder begins a sample that takes it a time, if it is a task. False if not.
     pub(crate) fn wake_recorder(&mut self, time: Ps, at: Ns) -> Result<bool, RunError> {
         let Some(task) = self.recorder() else { return Ok(false) };
-        if (0..self.queues.cpus() as u32).all(|cpu| self.queues.len(cpu) == 0) {
-            return Ok(false);
-        }
         let Some(recorder) = &mut self.recorder else { return Ok(false) };
         let (asleep, bound) = (recorder.left == 0, recorder.allowed);
         recorder.left += time;
@@ -118,6 +152,6 @@ impl Engine<'_> {
             self.kernel.enter_idle(cpu)?;
         }
         self.make_ready(cpu);
-        Ok(())
+        if done { self.answer(self.kernel.now(cpu)) } else { Ok(()) }
     }
 }

@@ -108,26 +108,15 @@ impl Sampler {
 }
 
 impl Engine<'_> {
-    /// Takes the sample at the end of a process's phase. Returns for how long the process waits for it.
-    pub(super) fn sample_of(&mut self, process: usize, at: Ns) -> Result<Ns, RunError> {
+    /// Takes the sample that a process has asked for. How long it takes the recorder.
+    pub(super) fn sample_for(&mut self, process: usize, at: Ns) -> Ps {
         // Of many processes it has the regions of that one only: with those of all it would be as long as there are processes,
         // as often as one of them ends a phase.
         let many = self.scenario.processes.len() > MANY;
         let of = if many { process..process + 1 } else { 0..self.processes.len() };
         let time = self.sample_time(of.clone());
-        let wait = self.wait_for_sample(time);
-        self.take_sample(of, time, at)?;
-        Ok(wait)
-    }
-
-    /// For how long those wait that wait for a sample which takes the recorder a time: where CPUs share their time, the
-    /// longer the more of them are busy.
-    pub(super) fn wait_for_sample(&self, time: Ps) -> Ns {
-        if !self.scenario.machine.cpu.single_threaded_tcg {
-            return 0;
-        }
-        let busy = (0..self.queues.cpus() as u32).filter(|&cpu| self.queues.len(cpu) > 0).count() as u64;
-        (time * (1 + busy)).div_ceil(PS_PER_NS)
+        self.take_sample(of, at);
+        time
     }
 
     /// The recorder's time for a sample of some processes, whose page tables `numa_maps` walks.
@@ -148,7 +137,14 @@ impl Engine<'_> {
     pub(super) fn sample(&mut self, at: Ns) -> Result<(), RunError> {
         let all = 0..self.processes.len();
         let time = self.sample_time(all.clone());
-        self.take_sample(all, time, at)
+        self.take_sample(all, at);
+        if (0..self.queues.cpus() as u32).all(|cpu| self.queues.len(cpu) == 0) {
+            return Ok(());
+        }
+        if !self.wake_recorder(time, at)? {
+            self.kernel.spend_beside(time);
+        }
+        Ok(())
     }
 
     /// Where the pages are that the page tables of a process map, by region.
@@ -159,7 +155,7 @@ impl Engine<'_> {
         nodes.zip(region_names).map(|(nodes, name)| Placement { region: name.clone(), nodes }).collect()
     }
 
-    fn take_sample(&mut self, of: Range<usize>, time: Ps, at: Ns) -> Result<(), RunError> {
+    fn take_sample(&mut self, of: Range<usize>, at: Ns) {
         let (first, last) = (&self.processes[of.start], &self.processes[of.end - 1]);
         let threads = first.threads.start..last.threads.end;
         let placed: Vec<(String, Vec<u64>)> = of
@@ -174,9 +170,5 @@ impl Engine<'_> {
         let totals = self.psi.as_mut().map_or(&[][..], |psi| psi.read(at * PS_PER_NS));
         let rows = (totals.first().map(system), cgroups(self.scenario, &self.kernel, totals));
         self.sampler.sample(&mut self.kernel, &placed, &tasks, rows, at, self.sink);
-        if !self.wake_recorder(time, at)? && (0..self.queues.cpus() as u32).any(|cpu| self.queues.len(cpu) > 0) {
-            self.kernel.spend_beside(time);
-        }
-        Ok(())
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! It wakes at every sample while the workload runs and uses `machine.cost.sample` of CPU time on a CPU that the
 //! workload leaves free, or else like any other thread: it takes turns, is pulled by other CPUs and is a partner in
-//! swaps. It has no preferred node and its memory is not scanned. At the end of a phase the process's first thread wakes
-//! it, and it wakes that thread when it has its sample; how that moves both is in `engine/recorder.rs`. Not modelled:
-//! delays of its samples when it had to wait. Its CPU at the beginning is guessed from where the first thread began.
+//! swaps. It has no preferred node and its memory is not scanned. At the end of a phase, and before the first if that begins
+//! amid the run, the process's first thread wakes it, and it wakes that thread when it has its sample; how that moves both
+//! is in `engine/recorder.rs`. Not modelled: that what it reads is read over the time of a sample. Its CPU at the beginning is guessed from where the first thread began.
 //! Checked by comparison with guests.
 
 use crate::hw::Machine;
@@ -27,6 +27,10 @@ pub(crate) struct Recorder {
     pub allowed: Option<u32>,
     /// The CPU that it runs on, or ran on last.
     pub cpu: u32,
+    /// Processes that wait for the sample under way.
+    pub waiting: Vec<usize>,
+    /// Those that wait for the next one.
+    pub asked: Vec<usize>,
 }
 
 impl Recorder {
@@ -42,7 +46,8 @@ impl Recorder {
             let own = machine.cpus_of(machine.node_of(cpu));
             own.into_iter().rev().find(|&other| other != cpu)
         });
-        Some(Recorder { left: 0, allowed, cpu: allowed.or(beside).unwrap_or(last) })
+        let cpu = allowed.or(beside).unwrap_or(last);
+        Some(Recorder { left: 0, allowed, cpu, waiting: Vec::new(), asked: Vec::new() })
     }
 
     /// Its task, behind those of the threads.
