@@ -76,6 +76,9 @@ pub struct Costs {
     /// What a sample takes more for each node.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub sample_node: Cost,
+    /// What a sample takes more for each process.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub sample_process: Cost,
     /// What a sample takes more for each entry of the page tables of processes (`numa_maps`).
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub sample_page: Cost,

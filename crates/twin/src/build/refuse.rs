@@ -307,6 +307,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         counter_read: _,
         sample: _,
         sample_node: _,
+        sample_process: _,
         sample_page: _,
         page_fault: _,
         map_around: _,

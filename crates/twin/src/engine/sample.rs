@@ -123,14 +123,18 @@ impl Engine<'_> {
     pub(super) fn sample_time(&self, of: Range<usize>) -> Ps {
         let cost = &self.scenario.machine.cost;
         let frames = &self.kernel.alloc.frames;
-        let entries: u64 = self.processes[of]
-            .iter()
-            .filter(|process| !process.ended)
-            .flat_map(|process| process.regions.iter().zip(&process.mappers))
-            .map(|(&region, &mapper)| self.memory.regions[region].table_entries(mapper, |pfn| frames.order(pfn) > 0))
-            .sum();
+        let (mut processes, mut entries) = (0, 0);
+        for process in self.processes[of].iter().filter(|process| !process.ended) {
+            processes += 1;
+            let regions = process.regions.iter().zip(&process.mappers);
+            let tables = |(&region, &mapper): (&usize, &usize)| {
+                self.memory.regions[region].table_entries(mapper, |pfn| frames.order(pfn) > 0)
+            };
+            entries += regions.map(tables).sum::<u64>();
+        }
         let nodes = self.kernel.machine.nodes.len() as u64;
-        cost.sample.0 + cost.sample_node.0 * nodes + cost.sample_page.0 * entries
+        let all = cost.sample.0 + cost.sample_node.0 * nodes;
+        all + cost.sample_process.0 * processes + cost.sample_page.0 * entries
     }
 
     /// Takes a sample, which may take the recorder a time.

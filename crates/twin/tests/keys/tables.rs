@@ -278,6 +278,7 @@ machine.cost.stat_row | counters-6.1 | 900 ns
 machine.cost.counter_read | counters-6.1 | 90 ns
 machine.cost.sample | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 20 ms
 machine.cost.sample_node | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 20 ms
+machine.cost.sample_process | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 20 ms
 machine.cost.sample_page | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 10 us
 machine.cost.page_fault | reclaim-6.1 | 900 ns
 machine.cost.page_mkwrite | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.mapped.phase.0.access.0.write=100 % | 90 us
