@@ -9,6 +9,7 @@ use super::process::Activity;
 use super::slowpath::SHORTEST_TURN;
 use super::turns::Overrun;
 use crate::lab_guest::turns::Turns;
+use crate::mm::kernel::budget::Ended;
 use crate::mm::slowpath::AllocSlowpath;
 use crate::sched::TaskState;
 use crate::time::{PS_PER_NS, Ps};
@@ -82,7 +83,7 @@ impl Engine<'_> {
         let left = self.end_turn(cpu);
         self.account(cpu, thread, begin);
         match left {
-            Some((left, ends)) => self.threads[thread].overrun = Some(Overrun::new(left, ends, step, waits)),
+            Some((ended, ends)) => self.threads[thread].overrun = Some(Overrun::new(ended, ends, step, waits)),
             None => self.end_step(thread, step, waits)?,
         }
         self.process_effects(cpu, clock)?;
@@ -92,12 +93,12 @@ impl Engine<'_> {
 
     /// A CPU's step is over, and its turn if that has ended. What it did beyond, which is taken back, and when it would have
     /// done that.
-    fn end_turn(&mut self, cpu: u32) -> Option<(Ps, Ps)> {
+    fn end_turn(&mut self, cpu: u32) -> Option<(Ended, Ps)> {
         let turns = self.turns.as_mut()?;
         let ends = self.kernel.clock(cpu);
-        let (beyond, end) = self.kernel.end_turn(cpu, turns.end());
-        turns.ends(end);
-        Some((beyond, ends)).filter(|_| beyond > 0)
+        let ended = self.kernel.end_turn(cpu, turns.end());
+        turns.ends(ended.end);
+        Some((ended, ends)).filter(|(ended, _)| ended.beyond > 0)
     }
 
     /// A thread's step is over.

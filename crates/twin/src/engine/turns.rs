@@ -6,14 +6,18 @@
 
 use super::main_loop::{Engine, Step, Stop};
 use crate::lab_guest::turns::Next;
+use crate::mm::kernel::budget::Ended;
 use crate::sched::TaskState;
 use crate::time::{PS_PER_NS, Ps};
+use std::collections::VecDeque;
 
 /// What is left to do of a step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Overrun {
     /// Work.
     left: Ps,
+    /// How much of it is left each time that the CPU waits for others, the first time first.
+    pauses: VecDeque<Ps>,
     /// When it would have ended without the others' turns.
     ends: Ps,
     /// How the step ends.
@@ -22,8 +26,15 @@ pub(crate) struct Overrun {
 }
 
 impl Overrun {
-    pub(super) fn new(left: Ps, ends: Ps, step: Step, waits: TaskState) -> Overrun {
-        Overrun { left, ends, step, waits }
+    pub(super) fn new(ended: Ended, ends: Ps, step: Step, waits: TaskState) -> Overrun {
+        Overrun { left: ended.beyond, pauses: ended.waits, ends, step, waits }
+    }
+
+    /// Work that follows what is left.
+    fn add(&mut self, more: Ended) {
+        self.pauses.iter_mut().for_each(|left| *left += more.beyond);
+        self.pauses.extend(more.waits);
+        (self.left, self.ends) = (self.left + more.beyond, self.ends + more.beyond);
     }
 }
 
@@ -58,24 +69,32 @@ impl Engine<'_> {
         }
         let cpu = self.threads[thread].caller.cpu;
         let ends = self.kernel.clock(cpu);
-        let (left, _) = self.kernel.end_turn(cpu, begun.max(ran_until));
+        let more = self.kernel.end_turn(cpu, begun.max(ran_until));
         self.account(cpu, thread, ran_until);
-        if left == 0 {
+        if more.beyond == 0 {
             return;
         }
         match &mut self.threads[thread].overrun {
-            Some(overrun) => (overrun.left, overrun.ends) = (overrun.left + left, overrun.ends + left),
-            none => *none = Some(Overrun::new(left, ends, Step::On, TaskState::default())),
+            Some(overrun) => overrun.add(more),
+            none => *none = Some(Overrun::new(more, ends, Step::On, TaskState::default())),
         }
     }
 
     /// Goes on with what is left of a step, until a time.
     pub(super) fn work_off(&mut self, thread: usize, mut overrun: Overrun, begin: Ps, until: Ps) -> Result<(), Stop> {
         let cpu = self.threads[thread].caller.cpu;
-        let time = until.saturating_sub(self.kernel.clock(cpu)).min(overrun.left);
+        let pause = overrun.pauses.front().copied();
+        let time = until.saturating_sub(self.kernel.clock(cpu)).min(overrun.left - pause.unwrap_or(0));
         self.kernel.spend(cpu, time);
         self.account(cpu, thread, begin);
         overrun.left -= time;
+        if pause == Some(overrun.left) {
+            overrun.pauses.pop_front();
+            if self.kernel.others_are_busy(cpu) {
+                let at = self.kernel.clock(cpu);
+                self.turns.iter_mut().for_each(|turns| turns.ends(at));
+            }
+        }
         if overrun.left > 0 {
             self.threads[thread].overrun = Some(overrun);
             return Ok(());

@@ -10,6 +10,7 @@
 
 use super::Kernel;
 use crate::time::Ps;
+use std::collections::VecDeque;
 
 /// The time that all CPUs share.
 #[derive(Clone, Debug)]
@@ -18,8 +19,8 @@ pub(crate) struct Budget {
     used: Ps,
     /// When the step under way began.
     began: Ps,
-    /// When the CPU that has its turn began to wait for others.
-    waits_at: Option<Ps>,
+    /// When the CPU that has its turn began to wait for others, each time.
+    waits_at: Vec<Ps>,
     /// By CPU: interrupts that it has not handled.
     interrupts: Vec<Ps>,
     /// By CPU: it has left idle, and has had no turn since.
@@ -28,10 +29,21 @@ pub(crate) struct Budget {
     enter_idle: Ps,
 }
 
+/// How a step has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// What was done beyond the turn, which is taken back.
+    pub beyond: Ps,
+    /// When the turn ends.
+    pub end: Ps,
+    /// How much of that is left each time that the CPU waits for others, the first time first.
+    pub waits: VecDeque<Ps>,
+}
+
 impl Budget {
     /// A CPU waits for others: its turn is over.
     pub(crate) fn waits(&self) -> bool {
-        self.waits_at.is_some()
+        !self.waits_at.is_empty()
     }
 
     /// Something takes a time of it.
@@ -58,7 +70,7 @@ impl Kernel {
     pub(crate) fn share_budget(&mut self, enter_idle: Ps) {
         let cpus = self.clocks.len();
         let (interrupts, woken) = (vec![0; cpus], vec![false; cpus]);
-        self.budget = Some(Budget { used: 0, began: 0, waits_at: None, interrupts, woken, enter_idle });
+        self.budget = Some(Budget { used: 0, began: 0, waits_at: Vec::new(), interrupts, woken, enter_idle });
     }
 
     /// Until when the budget is used that the CPUs share, if they do.
@@ -99,24 +111,30 @@ impl Kernel {
     }
 
     /// A CPU's step is over, and its turn is until a time, or until it waited for others. Takes back what it did beyond
-    /// that; how much that was, and when the turn ends.
-    pub(crate) fn end_turn(&mut self, cpu: u32, end: Ps) -> (Ps, Ps) {
-        let Some(budget) = &mut self.budget else { return (0, end) };
-        let end = budget.waits_at.take().map_or(end, |at| at.min(end));
+    /// that.
+    pub(crate) fn end_turn(&mut self, cpu: u32, end: Ps) -> Ended {
+        let Some(budget) = &mut self.budget else { return Ended { end, ..Ended::default() } };
+        let mut waits = std::mem::take(&mut budget.waits_at).into_iter().peekable();
+        let end = waits.next_if(|&at| at <= end).unwrap_or(end);
         let clock = &mut self.clocks[cpu as usize];
-        let beyond = clock.saturating_sub(end);
+        let did = *clock;
+        let beyond = did.saturating_sub(end);
         budget.used -= beyond;
         *clock -= beyond;
-        (beyond, end)
+        Ended { beyond, end, waits: waits.map(|at| did - at).collect() }
     }
 
     /// A CPU waits until others have done something for it: if they share its budget, it goes on when they have had turns.
     pub(crate) fn wait_for_others(&mut self, cpu: u32) {
-        let others = || self.busy.iter().enumerate().any(|(other, busy)| *busy && other != cpu as usize);
-        if self.budget.is_some() && others() {
+        if self.budget.is_some() && self.others_are_busy(cpu) {
             let clock = self.clocks[cpu as usize];
-            self.budget.iter_mut().for_each(|budget| budget.waits_at = budget.waits_at.or(Some(clock)));
+            self.budget.iter_mut().for_each(|budget| budget.waits_at.push(clock));
         }
+    }
+
+    /// True if another CPU has something to run.
+    pub(crate) fn others_are_busy(&self, cpu: u32) -> bool {
+        self.busy.iter().enumerate().any(|(other, busy)| *busy && other != cpu as usize)
     }
 }
 
@@ -138,7 +156,8 @@ mod tests {
         let mut kernel = two_cpus();
         kernel.begin_turn(0, 0);
         kernel.spend(0, 500);
-        assert_eq!((kernel.end_turn(0, 400), kernel.clock(0)), ((100, 400), 400), "the rest is for its next turn");
+        let ended = kernel.end_turn(0, 400);
+        assert_eq!((ended.beyond, ended.end, kernel.clock(0)), (100, 400, 400), "the rest is for its next turn");
         kernel.begin_turn(1, 400);
         kernel.spend(1, 50);
         assert_eq!((kernel.clock(1), kernel.budget_used()), (450, Some(450)));
@@ -152,14 +171,17 @@ mod tests {
         kernel.wait_for_others(0);
         kernel.interrupt(1, 30);
         kernel.spend(0, 50);
-        assert_eq!(kernel.end_turn(0, 400), (50, 100));
+        kernel.wait_for_others(0);
+        kernel.spend(0, 30);
+        let waits = VecDeque::from([30]);
+        assert_eq!(kernel.end_turn(0, 400), Ended { beyond: 80, end: 100, waits }, "and waits again 30 before its end");
         kernel.begin_turn(1, 100);
         assert_eq!(kernel.clock(1), 130, "it was interrupted");
         kernel.enter_idle(1).unwrap();
         kernel.begin_turn(0, 130);
         kernel.wait_for_others(0);
         kernel.spend(0, 50);
-        assert_eq!(kernel.end_turn(0, 400), (0, 400), "the other is idle");
+        assert_eq!(kernel.end_turn(0, 400), Ended { end: 400, ..Ended::default() }, "the other is idle");
     }
 
     #[test]
