@@ -209,7 +209,7 @@ pub(crate) fn fault_costs(scenario: &Scenario) -> FaultCosts {
         compact_scan: cost.compact_scan_page.0,
         compact_block: cost.compact_pageblock.0,
         migrate_page: cost.migrate_page.0,
-        copy_page: clear_huge(of) / (HUGE / PAGE_SIZE),
+        copy_page: copy_page(of),
         lookup: cost.name_lookup.0,
         file_write: cost.file_write.0,
         file_create: cost.file_create.0,
@@ -268,8 +268,12 @@ pub fn memory(of: &say::Machine) -> Result<Memory, MemoryError> {
     Memory::new(nodes, paths.collect(), curve(&of.memory.local)?, curve(&of.memory.remote)?)
 }
 
-/// Bytes of a huge page.
+/// Bytes of a huge page, and of a cache line.
 const HUGE: u64 = 2 << 20;
+const LINE: u64 = 64;
+
+/// Line fill buffers of a core, Nehalem to Broadwell (Optimization Reference Manual of their maker); assumed of the others.
+const LINES_UNDER_WAY: u64 = 10;
 
 /// Picoseconds to clear a huge page: its size over the bandwidth of a node, shared by the node's CPUs as they are when
 /// all are busy; where the kernel clears what it gives (`init_on_alloc`), that comes before.
@@ -282,6 +286,16 @@ pub fn clear_huge(of: &say::Machine) -> u64 {
 fn clear_huge_once(of: &say::Machine) -> u64 {
     let init = of.cost.page_init.0 * HUGE / PAGE_SIZE;
     if init > 0 { init } else { clear_huge(of) }
+}
+
+/// Picoseconds to copy a page by one task: each of its lines is fetched, and that of the new page, with as many under way as a
+/// core has buffers for. CPUs of which one runs at a time take what they take to clear it.
+fn copy_page(of: &say::Machine) -> u64 {
+    if of.cpu.single_threaded_tcg {
+        return clear_huge(of) / (HUGE / PAGE_SIZE);
+    }
+    let node = of.cpus.first().map_or(0, |cpu| cpu.node as usize);
+    2 * (PAGE_SIZE / LINE) * of.memory.latency[node][node].0 / LINES_UNDER_WAY
 }
 
 /// The same of moving a huge page's bytes between the CPUs of node `to` and the memory of node `from`, into a new one. CPUs
