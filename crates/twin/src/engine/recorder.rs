@@ -39,12 +39,16 @@ impl Engine<'_> {
     }
 
     /// The first thread of a process has sent the recorder a message, and sleeps until that has taken a sample. Whoever asks
-    /// during a sample waits for the next, which is for all of them.
+    /// before the recorder runs has the same sample, and whoever asks during one the next.
     pub(super) fn ask_for_sample(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         let Some(recorder) = &mut self.recorder else {
             self.sample_for(process, at);
             return self.go_on_after_sample(process, at);
         };
+        if recorder.left > 0 && !recorder.begun {
+            recorder.waiting.push(process);
+            return Ok(());
+        }
         recorder.asked.push(process);
         if recorder.left > 0 {
             return Ok(());
@@ -118,6 +122,7 @@ impl Engine<'_> {
         let Some(recorder) = &mut self.recorder else { return Ok(false) };
         let (asleep, bound) = (recorder.left == 0, recorder.allowed);
         recorder.left += time;
+        recorder.begun &= !asleep;
         if asleep {
             let online = |cpu: &u32| self.kernel.stat.is_online(*cpu);
             let cpu = bound.or_else(|| self.wake_up_cpu(task)).filter(online);
@@ -142,7 +147,7 @@ impl Engine<'_> {
         let time = until.saturating_sub(self.kernel.clock(cpu));
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         let time = time.min(recorder.left);
-        recorder.left -= time;
+        (recorder.left, recorder.begun) = (recorder.left - time, true);
         let done = recorder.left == 0;
         self.kernel.spend(cpu, time);
         let ran = self.kernel.clock(cpu) - begin;

@@ -23,6 +23,8 @@ pub(crate) const PID: i32 = 999;
 pub(crate) struct Recorder {
     /// Its remaining work.
     pub left: Ps,
+    /// It has begun with that.
+    pub begun: bool,
     /// CPUs it may run on: one that is left free, or all.
     pub allowed: Option<u32>,
     /// The CPU that it runs on, or ran on last.
@@ -47,7 +49,7 @@ impl Recorder {
             own.into_iter().rev().find(|&other| other != cpu)
         });
         let cpu = allowed.or(beside).unwrap_or(last);
-        Some(Recorder { left: 0, allowed, cpu, waiting: Vec::new(), asked: Vec::new() })
+        Some(Recorder { left: 0, begun: false, allowed, cpu, waiting: Vec::new(), asked: Vec::new() })
     }
 
     /// Its task, behind those of the threads.
