@@ -71,7 +71,9 @@ pub struct FidelityGenerate {
 Each scenario runs on the kernels 6.1 and 6.12 with two seeds, in mode exact, and
 every third (those whose seed 3 divides) on 7.3: make lab KERNELS=\"6.1 6.12 7.3\". A
 run that is stored is not run again; after Ctrl-C the same command continues.
-What is stored is in runs/development and runs/test of the directory.
+What is stored is in runs/development and runs/test of the directory. With --again
+scenarios of the development set are run once more, and `test` judges the kernel by
+that as if it were the twin.
 
 Examples:
   mmtwin fidelity run --seeds 1..8
@@ -84,6 +86,9 @@ pub struct FidelityRun {
     /// Instead of the scenarios, each with a tunable at several values, on one kernel
     #[arg(long)]
     pub families: bool,
+    /// Beside what is stored, into runs/again: how far the kernel is from itself
+    #[arg(long, conflicts_with = "families")]
+    pub again: bool,
     /// Guests at the same time; each keeps a CPU busy
     #[arg(short = 'j', long, value_name = "N", default_value = "2")]
     pub jobs: NonZeroUsize,

@@ -32,10 +32,14 @@ pub fn generate(arguments: &FidelityGenerate) -> Result<i32, Failure> {
 /// Runs scenarios in the lab.
 pub fn run(arguments: &FidelityRun) -> Result<i32, Failure> {
     let (directory, seeds) = (&arguments.directory, &arguments.seeds.0);
-    let cells = match arguments.families {
+    let mut cells = match arguments.families {
         true => seeds.iter().map(|&seed| unseen::family(directory, seed)).collect::<Result<Vec<_>, _>>()?.concat(),
         false => unseen::cells(directory, seeds)?,
     };
+    if arguments.again {
+        seeds.iter().try_for_each(|&seed| of_development(seed))?;
+        cells = cells.iter().map(Cell::again).collect();
+    }
     // Seed by seed, so that what is stored is said early.
     for of_seed in cells.chunk_by(|a, b| a.seed == b.seed) {
         let kept = unseen::refresh(of_seed, arguments.jobs.into(), &guests, &say)?;
@@ -69,6 +73,11 @@ pub fn test(arguments: &FidelityTest) -> Result<i32, Failure> {
         }
         let chosen = (!choices.is_empty()).then(|| Chosen::new(&choices));
         summaries.extend(Summary::of(set, (&commit, &date), &judged, chosen));
+    }
+    if !arguments.details {
+        let cells = unseen::run_again(&arguments.directory)?;
+        let again = |cell: &Cell| Ok(cell.judge_again(idle.get(cell.kernel).unwrap_or(&Default::default()))?);
+        summaries.extend(Summary::of_kernel((&commit, &date), &parallel::each(&cells, again)?));
     }
     if summaries.is_empty() {
         let what = if arguments.details { "the development set" } else { "generated scenarios" };

@@ -76,7 +76,7 @@ pub fn family(directory: &Path, seed: u64) -> Result<Vec<Cell>, Error> {
 /// # Errors
 /// If the directory cannot be read.
 pub fn families(directory: &Path, set: Set) -> Result<Vec<Vec<Cell>>, Error> {
-    seeds_of(directory, set, "family-")?.into_iter().map(|seed| family(directory, seed)).collect()
+    seeds_of(directory, set.name(), "family-")?.into_iter().map(|seed| family(directory, seed)).collect()
 }
 
 impl Choice {

@@ -168,6 +168,11 @@ pub struct Phase {
 }
 
 impl Figures {
+    /// Without what an idle guest counts.
+    pub fn take_off(&mut self, idle: &BTreeMap<String, f64>) {
+        self.counters.iter_mut().for_each(|(name, value)| *value -= idle.get(name).copied().unwrap_or(0.0));
+    }
+
     /// A run that left nothing.
     pub fn none(end: End) -> Figures {
         Figures { end, counters: BTreeMap::new(), phases: BTreeMap::new() }

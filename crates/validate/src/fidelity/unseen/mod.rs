@@ -34,6 +34,8 @@ use std::path::{Path, PathBuf};
 const ON_NEWEST: u64 = 3;
 /// Seeds with which a scenario runs.
 const SEEDS: [u64; 2] = [1, 2];
+/// Folder of runs that were made again.
+const AGAIN: &str = "again";
 
 /// A set of generated scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,12 +125,20 @@ pub fn cells(directory: &Path, seeds: &[u64]) -> Result<Vec<Cell>, Error> {
 /// # Errors
 /// If the directory cannot be read.
 pub fn stored(directory: &Path, set: Set) -> Result<Vec<Cell>, Error> {
-    cells(directory, &seeds_of(directory, set, "seed-")?)
+    cells(directory, &seeds_of(directory, set.name(), "seed-")?)
 }
 
-/// Seeds of a set of which there is a file whose name begins so, ascending.
-fn seeds_of(directory: &Path, set: Set, prefix: &str) -> Result<Vec<u64>, Error> {
-    let folder = directory.join("runs").join(set.name());
+/// Cells that were run again, with where the first runs of them are stored.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub fn run_again(directory: &Path) -> Result<Vec<Cell>, Error> {
+    cells(directory, &seeds_of(directory, AGAIN, "seed-")?)
+}
+
+/// Seeds of which there is a file whose name begins so in a folder of the stored runs, ascending.
+fn seeds_of(directory: &Path, folder: &str, prefix: &str) -> Result<Vec<u64>, Error> {
+    let folder = directory.join("runs").join(folder);
     if !folder.exists() {
         return Ok(Vec::new());
     }
@@ -254,12 +264,33 @@ impl Cell {
     /// # Errors
     /// If stored runs cannot be read, or are not of today's scenario.
     pub fn judge(&self, idle: &BTreeMap<String, f64>) -> Result<Judged, Error> {
-        let pairs = self.pairs()?;
-        let ends = pairs.iter().map(|(kernel, twin)| (kernel.end.clone(), twin.end.clone())).collect();
-        let whole = pairs.iter().filter(|(kernel, twin)| kernel.end.is_whole() && twin.end.is_whole());
-        let (kernel, twin): (Vec<&Figures>, Vec<&Figures>) = whole.map(|(kernel, twin)| (kernel, twin)).unzip();
-        let quantities = compare::compare(&kernel, &twin, idle);
-        Ok(Judged { cell: self.clone(), ends, quantities })
+        Ok(self.judged(self.pairs()?, idle))
+    }
+
+    /// The same cell, whose runs are stored beside the first ones.
+    pub fn again(&self) -> Cell {
+        let name = self.file.file_name().unwrap_or_default();
+        let runs = self.file.parent().and_then(Path::parent).unwrap_or(Path::new(""));
+        Cell { file: runs.join(AGAIN).join(name), ..self.clone() }
+    }
+
+    /// Puts what is stored beside runs of the kernel that were made again, instead of those of the twin.
+    ///
+    /// # Errors
+    /// If stored runs cannot be read, or are not of today's scenario.
+    pub fn judge_again(&self, idle: &BTreeMap<String, f64>) -> Result<Judged, Error> {
+        let first = self.with_runs(|runs| runs.stored())?;
+        let mut again = self.again().with_runs(|runs| runs.stored())?;
+        again.iter_mut().for_each(|run| run.kept.take_off(idle));
+        let pairs = first.into_iter().zip(again).map(|(first, again)| (first.kept, again.kept)).collect();
+        Ok(self.judged(pairs, idle))
+    }
+
+    fn judged(&self, pairs: Vec<(Figures, Figures)>, idle: &BTreeMap<String, f64>) -> Judged {
+        let ends = pairs.iter().map(|(kernel, other)| (kernel.end.clone(), other.end.clone())).collect();
+        let whole = pairs.iter().filter(|(kernel, other)| kernel.end.is_whole() && other.end.is_whole());
+        let (kernel, other): (Vec<&Figures>, Vec<&Figures>) = whole.map(|(kernel, other)| (kernel, other)).unzip();
+        Judged { cell: self.clone(), ends, quantities: compare::compare(&kernel, &other, idle) }
     }
 
     /// The figures of each stored run, with those of the twin from the state of its guest.

@@ -18,6 +18,8 @@ const HEAD: &str = "set,commit,date,scenarios,cells,runs,ended_alike";
 pub const ROWS: &str = "unseen.csv";
 /// Name of the file of choices.
 pub const CHOICES: &str = "choice.csv";
+/// Instead of the name of a set: the kernel's runs beside those that were made again.
+const KERNEL_AGAIN: &str = "kernel again";
 /// Quantities of a scenario that are printed at most.
 const SHOWN: usize = 15;
 
@@ -54,6 +56,12 @@ impl Summary {
         both.into_iter().filter(|of| of.runs > 0).collect()
     }
 
+    /// Of the kernel's own runs beside those that were made again, on the kernels on which all scenarios run.
+    pub fn of_kernel(twin: (&str, &str), judged: &[Judged]) -> Option<Summary> {
+        let all: Vec<&Judged> = judged.iter().filter(|of| of.cell.kernel != NEWEST).collect();
+        Some(Summary::new(KERNEL_AGAIN.into(), twin, &all, None)).filter(|of| of.runs > 0)
+    }
+
     fn new(set: String, (commit, date): (&str, &str), judged: &[&Judged], chosen: Option<Chosen>) -> Summary {
         let quantities: Vec<Quantity> = judged.iter().flat_map(|of| of.quantities.iter().cloned()).collect();
         let ran = || judged.iter().filter(|of| !of.ends.is_empty());
@@ -76,6 +84,13 @@ impl Summary {
 
     fn sentence(&self) -> String {
         let Summary { set, commit, date, scenarios, cells, runs, alike, .. } = self;
+        if set == KERNEL_AGAIN {
+            return format!(
+                "The kernel beside itself: {scenarios} scenarios of the development set, {cells} cells, were run again with \
+                 another build of the agent, by which times differ by milliseconds; {alike} of {runs} runs ended alike. So a \
+                 twin without error of its own would be judged."
+            );
+        }
         format!(
             "The {set}: {scenarios} scenarios, {cells} cells of a scenario on a kernel, {runs} runs of a kernel, of which \
              {alike} ended as the twin's did. Twin of commit {commit}, {date}."
@@ -208,7 +223,8 @@ const HOW: [&str; 2] = [
      0.1 s; throughput 100 accesses per second; makespan 1 s); where the kernel has less, the error is in percent of that. \
      Node counters and placement are judged on machines with several nodes, phases with a duration by their throughput, \
      others by how long they took. *Seed to seed* is how far the kernel's own runs are from each other. How busy the host \
-     is does not matter: guest time counts instructions, and a run repeated under another load was equal in every figure.",
+     is does not matter: guest time counts instructions, and a run repeated under another load was equal in every figure. With \
+     another build of the lab's agent times differ by milliseconds, and figures by what the last table says.",
     "`mmtwin fidelity run --seeds A..B` runs in the lab what is not stored, `mmtwin fidelity test` judges what is stored. Every \
      figure of the table is in [fidelity/unseen.csv](fidelity/unseen.csv) and [fidelity/choice.csv](fidelity/choice.csv). A \
      family is a scenario on one kernel with a limit, the memory of the machine, or a sysctl that its workload is about at \
