@@ -1,5 +1,6 @@
 //! What work takes in the lab's guest (mode exact, kernels 6.1 and 6.12): figures of real kernels, measured on 29 November
-//! 2026 with these scenarios (docs/model/notebook.md, "Turns of one clock", "Kinds of work, one after another").
+//! 2026 with these scenarios (docs/model/notebook.md, "Turns of one clock", "Kinds of work, one after another", "Where several
+//! processes meet").
 
 use crate::common::scenario::{Finished, ran};
 
@@ -101,6 +102,64 @@ fn kinds_of_work_take_as_long_as_in_the_guest() {
         {
             let seconds = (phase.end - phase.start) as f64 / 1e9;
             assert_near(&format!("{release}, phase {number}"), seconds, kernel, 0.03);
+        }
+    }
+}
+
+/// Milliseconds from the end of a process's phase to the beginning of the next; before the first from its start.
+fn waited(run: &Finished, process: &str, start: u64) -> Vec<f64> {
+    let phases = run.results.phases.iter().filter(|phase| phase.process == process);
+    let mut before = start;
+    let mut gap = |of: &mmtwin_event::results::PhaseResult| {
+        let waited = of.start.saturating_sub(before) as f64 / 1e6;
+        before = of.end;
+        waited
+    };
+    phases.map(&mut gap).collect()
+}
+
+#[test]
+fn a_process_waits_for_a_sample_between_phases_and_when_it_starts_late() {
+    let process = |name: &str, start: &str, size: u32, phases: usize| {
+        let phase = "[[process.phase]]\n[[process.phase.access]]\nregion = \"heap\"\npattern = \"sequential\"\n\
+                     write = 1.0\ncount = 2000\n";
+        format!(
+            "[[process]]\nname = \"{name}\"\nstart = \"{start}\"\n\
+             [[process.region]]\nname = \"heap\"\nsize = \"{size} MiB\"\npopulate = true\n{}",
+            phase.repeat(phases)
+        )
+    };
+    let two = process("one", "0 s", 32, 2) + &process("late", "1500 ms", 1, 1);
+    let seven = (0..5).fold(two.clone(), |text, n| text + &process(&format!("other{n}"), "4 s", 1, 0));
+    // Release, processes, and what the kernel's waited: one of 8,192 pages, then a late one alone.
+    let cases = [
+        ("6.1", &two, 35.0, 24.0),
+        ("6.1", &seven, 47.2, 35.9),
+        ("6.12", &two, 34.6, 25.6),
+        ("6.12", &seven, 46.0, 36.7),
+    ];
+    for (release, processes, one, late) in cases {
+        let run = ran(&format!("{}{processes}", guest(release)));
+        let begin = run.results.phases.iter().map(|phase| phase.start).min().expect("a phase");
+        waited(&run, "one", begin)[1..].iter().for_each(|&gap| assert_near(release, gap, one, 0.05));
+        waited(&run, "late", begin + 1_500_000_000).iter().for_each(|&gap| assert_near(release, gap, late, 0.08));
+    }
+}
+
+#[test]
+fn swapping_takes_as_long_as_in_the_guest() {
+    let swap = "[machine.swap]\nsize = \"256 MiB\"\nsynchronous = true\nlatency = \"0 us\"\nbandwidth = \"1 GB/s\"\n\
+                [[cgroup]]\nname = \"/c\"\nmemory.max = \"64 MiB\"\n";
+    let process = "[[process]]\nname = \"a\"\ncgroup = \"/c\"\n\
+                   [[process.region]]\nname = \"h\"\nsize = \"160 MiB\"\npopulate = true\n\
+                   [[process.phase]]\n[[process.phase.access]]\nregion = \"h\"\npattern = \"sequential\"\nwrite = 1.0\n\
+                   think = \"100 us\"\ncount = 40000\n";
+    // Seconds of the kernel for both phases.
+    for (release, seconds) in [("6.1", [3.571, 9.851]), ("6.12", [4.331, 11.808])] {
+        let guest = guest(release).replace("[kernel.sysctl]\n", "[kernel.sysctl]\n\"vm.page-cluster\" = 0\n");
+        let run = ran(&format!("{guest}{swap}{process}"));
+        for (phase, kernel) in run.results.phases.iter().zip(seconds) {
+            assert_near(release, (phase.end - phase.start) as f64 / 1e9, kernel, 0.04);
         }
     }
 }

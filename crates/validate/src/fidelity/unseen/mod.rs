@@ -325,6 +325,13 @@ mod tests {
     }
 
     #[test]
+    fn runs_that_are_made_again_are_stored_beside_the_first() {
+        let first = &cells(Path::new("d"), &[7]).unwrap()[0];
+        assert_eq!(first.file, Path::new("d/runs/development/seed-7.jsonl.zst"));
+        assert_eq!(first.again().file, Path::new("d/runs/again/seed-7.jsonl.zst"));
+    }
+
+    #[test]
     fn a_guest_that_fails_by_itself_has_an_outcome() {
         let of = |source| end_of(mmtwin::Error::Guest { output: "x.mmt".into(), source });
         let panicked = mmtwin_lab::Error::Panic { message: "oops".into(), console: vec!["a line".into()] };
