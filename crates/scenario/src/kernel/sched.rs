@@ -33,6 +33,8 @@ variant! {
         Cfs = "cfs",
         /// EEVDF: 6.6 and newer.
         Eevdf = "eevdf",
+        /// The same, but a slice ends at a timer of its own instead of at a tick (`HRTICK`): 7.3.
+        EevdfHrtick = "eevdf-hrtick",
     }
 }
 

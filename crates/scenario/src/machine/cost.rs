@@ -58,6 +58,9 @@ pub struct Costs {
     /// The timer interrupt of a busy CPU's tick.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub tick: Cost,
+    /// The timer interrupt that ends a slice, with the switch to another thread (`hrtick`).
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub hrtick: Cost,
     /// CPU time from the last work of a CPU to its idling (`do_idle`, the tick that is stopped): where all CPUs share the
     /// time of one, the others have none meanwhile.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]

@@ -309,6 +309,7 @@ pub(crate) fn fair_rules(of: &Kernel, cpus: usize) -> Option<FairRules> {
         Fair::Turns => None,
         Fair::Cfs => Some(FairRules::Cfs(Cfs::new(cpus))),
         Fair::Eevdf => Some(FairRules::Eevdf(Eevdf::new(cpus, of.hz.into()))),
+        Fair::EevdfHrtick => Some(FairRules::Eevdf(Eevdf::new(cpus, of.hz.into()).with_hrtick())),
     }
 }
 

@@ -301,6 +301,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         enter_idle: _,
         tlb_interrupt: _,
         tick: _,
+        hrtick: _,
         trace_event: _,
         stat_file: _,
         stat_row: _,

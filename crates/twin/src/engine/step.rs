@@ -49,9 +49,20 @@ impl Engine<'_> {
             self.make_ready(cpu);
             return Ok(());
         }
+        let slice = self.queues.until_hrtick(cpu);
+        if slice == Some(0) {
+            self.kernel.spend(cpu, self.scenario.machine.cost.hrtick.0);
+            if self.recorder() != Some(thread) {
+                self.account(cpu, thread, begin);
+            }
+            self.queues.hrtick(cpu);
+            self.make_ready(cpu);
+            return Ok(());
+        }
         let due = self.due.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
         let turn_end = self.turns.as_ref().map(Turns::end);
-        let until = self.epoch_end.min(due).min(turn_end.map_or(Ps::MAX, |end| end.max(clock + 1)));
+        let slice_end = slice.map_or(Ps::MAX, |left| clock.saturating_add(left));
+        let until = self.epoch_end.min(due).min(slice_end).min(turn_end.map_or(Ps::MAX, |end| end.max(clock + 1)));
         if self.recorder() == Some(thread) {
             return Ok(self.record(thread, begin, until)?);
         }

@@ -3,7 +3,7 @@
 //!
 //! A thread is eligible if its virtual runtime is not above the average of its CPU (`avg_vruntime`). The eligible
 //! thread with the earliest deadline runs, and keeps the CPU while it is eligible, until it has used its slice
-//! (`RUN_TO_PARITY`). The lag of a thread (`vlag`) is kept over sleep. A thread that sleeps with a negative lag stays
+//! (`RUN_TO_PARITY`), at a tick or, in 7.3, at a timer for it (`HRTICK`). The lag of a thread (`vlag`) is kept over sleep. A thread that sleeps with a negative lag stays
 //! queued (`sched_delayed`) until it is picked or wakes. Not modelled: weights, groups, slices of different length, the half slice of a new thread. Checked by tests
 //! in [`super::fair`].
 
@@ -16,12 +16,23 @@ pub(crate) struct Eevdf {
     slice: i64,
     /// Most lag on either side.
     limit: i64,
+    /// A timer ends a slice (`HRTICK`).
+    hrtick: bool,
 }
 
 impl Eevdf {
     pub(crate) fn new(cpus: usize, hz: u64) -> Eevdf {
         let slice = MS * 7 / 10 * factor(cpus);
-        Eevdf { slice, limit: (2 * slice).max(1000 * MS / hz.max(1) as i64) }
+        Eevdf { slice, limit: (2 * slice).max(1000 * MS / hz.max(1) as i64), hrtick: false }
+    }
+
+    /// The same, with a timer that ends a slice.
+    pub(crate) fn with_hrtick(self) -> Eevdf {
+        Eevdf { hrtick: true, ..self }
+    }
+
+    pub(super) fn has_hrtick(&self) -> bool {
+        self.hrtick
     }
 
     /// Lag of a thread: positive if it ran less than its share.

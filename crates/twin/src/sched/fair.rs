@@ -1,7 +1,7 @@
 //! Shares of threads that run on one CPU, by the rules of [`super::cfs`] or [`super::eevdf`].
 //!
 //! Virtual runtimes are relative to those of the CPU's other threads; all threads weigh the same, so one unit is a
-//! picosecond. Another thread is picked at a tick or when a worker has run, if the running one has used its slice; when
+//! picosecond. Another thread is picked at a tick, a timer or when a worker has run, if the running one has used its slice; when
 //! one wakes that preempts; and when the running one sleeps. Checked by tests here, by when kswapd begins, stops and
 //! continues in guests of reclaim-one-reader (docs/model/reclaim.md), and by how long a compiler that reads takes beside
 //! those that compute (docs/model/notebook.md).
@@ -198,6 +198,19 @@ impl Fair {
         }
     }
 
+    /// How much of its slice the running thread has left, if a timer ends it (`hrtick_start_fair`).
+    pub(super) fn until_hrtick(&self, cpu: u32, queue: &VecDeque<usize>) -> Option<Ps> {
+        let FairRules::Eevdf(rules) = self.rules else { return None };
+        let &running = queue.front().filter(|_| rules.has_hrtick() && queue.len() > 1)?;
+        let entity = &self.entities[running];
+        Some(if self.has_used_slice(cpu, running) { 0 } else { (entity.deadline - entity.vruntime).max(0) as Ps })
+    }
+
+    /// The running thread begins a slice.
+    pub(super) fn begin_slice(&mut self, cpu: u32) {
+        self.cpus[cpu as usize].curr.iter_mut().for_each(|curr| curr.slice_used = false);
+    }
+
     /// Whether a worker that wakes can take the CPU for a moment.
     pub(super) fn yields(&self, cpu: u32, queue: &VecDeque<usize>) -> bool {
         let running = queue.front().filter(|_| matches!(self.rules, FairRules::Eevdf(_)));
@@ -240,6 +253,24 @@ mod tests {
 
     fn eevdf(cpus: usize) -> FairRules {
         FairRules::Eevdf(Eevdf::new(cpus, 250))
+    }
+
+    #[test]
+    fn a_timer_ends_a_slice() {
+        let mut queues = RunQueues::new(&machine());
+        queues.share_fairly(FairRules::Eevdf(Eevdf::new(4, 250).with_hrtick()), 2);
+        queues.enqueue(0, READER);
+        assert_eq!(queues.until_hrtick(0), None, "nobody waits");
+        queues.enqueue(0, KSWAPD);
+        let (first, slice) = (queues.running(0).unwrap(), MS * 21 / 10);
+        assert_eq!(queues.until_hrtick(0), Some(slice));
+        queues.ran(0, first, MS);
+        assert_eq!(queues.until_hrtick(0), Some(slice - MS));
+        queues.ran(0, first, 2 * MS);
+        assert_eq!(queues.until_hrtick(0), Some(0));
+        queues.hrtick(0);
+        assert_ne!(queues.running(0), Some(first));
+        assert_eq!(queues.until_hrtick(0), Some(slice));
     }
 
     /// A CPU on which a reader has run for 10 ms, and kswapd has just been woken.

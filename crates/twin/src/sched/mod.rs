@@ -249,6 +249,17 @@ impl RunQueues {
         }
     }
 
+    /// How long the running thread of a CPU runs yet until a timer ends its slice; `None`: there is no timer.
+    pub(crate) fn until_hrtick(&self, cpu: u32) -> Option<Ps> {
+        self.fair.as_ref()?.until_hrtick(cpu, &self.queues[cpu as usize])
+    }
+
+    /// The timer that ends a slice: the next thread runs.
+    pub(crate) fn hrtick(&mut self, cpu: u32) {
+        self.pick(cpu);
+        self.fair.iter_mut().for_each(|fair| fair.begin_slice(cpu));
+    }
+
     /// A kernel worker has used a CPU briefly: the next thread is picked again.
     pub(crate) fn reschedule(&mut self, cpu: u32) {
         let queue = &self.queues[cpu as usize];

@@ -272,6 +272,7 @@ machine.cost.tlb_shootdown | reclaim-6.1 | 9 us
 machine.cost.enter_idle | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 90 us
 machine.cost.tlb_interrupt | reclaim-6.1 | 9 us
 machine.cost.tick | reclaim-6.1 | 20 us
+machine.cost.hrtick | reclaim-6.1; kernel.sched.fair=eevdf-hrtick | 90 us
 machine.cost.trace_event | reclaim-6.1 | 1 us
 machine.cost.stat_file | counters-6.1 | 9 us
 machine.cost.stat_row | counters-6.1 | 900 ns
