@@ -3,9 +3,9 @@
 //!
 //! A thread is eligible if its virtual runtime is not above the average of its CPU (`avg_vruntime`). The eligible
 //! thread with the earliest deadline runs, and keeps the CPU while it is eligible, until it has used its slice
-//! (`RUN_TO_PARITY`), at a tick or, in 7.3, at a timer for it (`HRTICK`). The lag of a thread (`vlag`) is kept over sleep. A thread that sleeps with a negative lag stays
-//! queued (`sched_delayed`) until it is picked or wakes. Not modelled: weights, groups, slices of different length, the half slice of a new thread. Checked by tests
-//! in [`super::fair`].
+//! (`RUN_TO_PARITY`), at a tick or, in 7.3, at a timer for it (`HRTICK`). The lag of a thread (`vlag`) is kept over sleep. A
+//! thread that sleeps with a negative lag stays queued (`sched_delayed`) until it is picked or wakes. Not modelled: weights,
+//! groups, slices of different length, the half slice of a new thread. Checked by tests in [`super::fair`].
 
 use super::fair::{Entity, MS, factor};
 

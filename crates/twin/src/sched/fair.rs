@@ -1,8 +1,8 @@
 //! Shares of threads that run on one CPU, by the rules of [`super::cfs`] or [`super::eevdf`].
 //!
 //! Virtual runtimes are relative to those of the CPU's other threads; all threads weigh the same, so one unit is a
-//! picosecond. Another thread is picked at a tick, a timer or when a worker has run, if the running one has used its slice; when
-//! one wakes that preempts; and when the running one sleeps. Checked by tests here, by when kswapd begins, stops and
+//! picosecond. Another thread is picked at a tick, a timer or when a worker has run, if the running one has used its
+//! slice; when one wakes that preempts; and when the running one sleeps. Checked by tests here, by when kswapd begins, stops and
 //! continues in guests of reclaim-one-reader (docs/model/reclaim.md), and by how long a compiler that reads takes beside
 //! those that compute (docs/model/notebook.md).
 
@@ -271,6 +271,12 @@ mod tests {
         queues.hrtick(0);
         assert_ne!(queues.running(0), Some(first));
         assert_eq!(queues.until_hrtick(0), Some(slice));
+        // Two that come from other CPUs without a slice.
+        queues.attach(1, 2);
+        queues.attach(1, 3);
+        assert_eq!(queues.until_hrtick(1), Some(0));
+        (0..2).for_each(|_| queues.hrtick(1));
+        assert_eq!(queues.until_hrtick(1), Some(slice));
     }
 
     /// A CPU on which a reader has run for 10 ms, and kswapd has just been woken.

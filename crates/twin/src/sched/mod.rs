@@ -256,6 +256,8 @@ impl RunQueues {
 
     /// The timer that ends a slice: the next thread runs.
     pub(crate) fn hrtick(&mut self, cpu: u32) {
+        // One that came without any slice has a new deadline too.
+        self.running(cpu).into_iter().for_each(|running| self.ran(cpu, running, 0));
         self.pick(cpu);
         self.fair.iter_mut().for_each(|fair| fair.begin_slice(cpu));
     }
