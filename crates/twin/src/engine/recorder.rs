@@ -42,17 +42,15 @@ impl Engine<'_> {
     /// before the recorder runs has the same sample, and whoever asks during one the next.
     pub(super) fn ask_for_sample(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         let Some(recorder) = &mut self.recorder else {
-            self.sample_for(process, at);
+            self.sample_for(&[process], at);
             return self.go_on_after_sample(process, at);
         };
-        if recorder.left > 0 && !recorder.begun {
-            recorder.waiting.push(process);
+        if recorder.left > 0 {
+            let list = if recorder.begun { &mut recorder.asked } else { &mut recorder.waiting };
+            list.push(process);
             return Ok(());
         }
         recorder.asked.push(process);
-        if recorder.left > 0 {
-            return Ok(());
-        }
         self.call_recorder(self.processes[process].threads.start);
         self.begin_sample(at)
     }
@@ -61,9 +59,11 @@ impl Engine<'_> {
     fn begin_sample(&mut self, at: Ns) -> Result<(), RunError> {
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         let waiting = std::mem::take(&mut recorder.asked);
-        let Some(&process) = waiting.first() else { return Ok(()) };
-        recorder.waiting = waiting;
-        let time = self.sample_for(process, at);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        recorder.waiting.clone_from(&waiting);
+        let time = self.sample_for(&waiting, at);
         if self.wake_recorder(time, at)? { Ok(()) } else { self.answer(at) }
     }
 

@@ -108,12 +108,15 @@ impl Sampler {
 }
 
 impl Engine<'_> {
-    /// Takes the sample that a process has asked for. How long it takes the recorder.
-    pub(super) fn sample_for(&mut self, process: usize, at: Ns) -> Ps {
-        // Of many processes it has the regions of that one only: with those of all it would be as long as there are processes,
-        // as often as one of them ends a phase.
+    /// Takes the sample that processes have asked for. How long it takes the recorder.
+    pub(super) fn sample_for(&mut self, asked: &[usize], at: Ns) -> Ps {
+        // Of many processes one that asks alone has its regions only: with those of all it would be as long as there are
+        // processes, as often as one of them ends a phase.
         let many = self.scenario.processes.len() > MANY;
-        let of = if many { process..process + 1 } else { 0..self.processes.len() };
+        let of = match *asked {
+            [process] if many => process..process + 1,
+            _ => 0..self.processes.len(),
+        };
         let time = self.sample_time(of.clone());
         self.take_sample(of, at);
         time

@@ -43,20 +43,14 @@ impl Engine<'_> {
         if self.kernel.pay_ticks(cpu) {
             // It sets its next tick.
             self.turns.iter_mut().for_each(Turns::kick);
-            if self.recorder() != Some(thread) {
-                self.account(cpu, thread, begin);
-            }
-            self.make_ready(cpu);
+            self.interrupted(cpu, thread, begin);
             return Ok(());
         }
         let slice = self.queues.until_hrtick(cpu);
         if slice == Some(0) {
             self.kernel.spend(cpu, self.scenario.machine.cost.hrtick.0);
-            if self.recorder() != Some(thread) {
-                self.account(cpu, thread, begin);
-            }
+            self.interrupted(cpu, thread, begin);
             self.queues.hrtick(cpu);
-            self.make_ready(cpu);
             return Ok(());
         }
         let due = self.due.next_at().map_or(Ps::MAX, |at| at.saturating_mul(PS_PER_NS));
@@ -100,6 +94,14 @@ impl Engine<'_> {
         self.process_effects(cpu, clock)?;
         self.make_ready(cpu);
         Ok(())
+    }
+
+    /// An interrupt has taken a CPU's time since the thread began.
+    fn interrupted(&mut self, cpu: u32, thread: usize, begin: Ps) {
+        if self.recorder() != Some(thread) {
+            self.account(cpu, thread, begin);
+        }
+        self.make_ready(cpu);
     }
 
     /// A CPU's step is over, and its turn if that has ended. What it did beyond, which is taken back, and when it would have

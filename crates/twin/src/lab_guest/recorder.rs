@@ -5,8 +5,8 @@
 //! workload leaves free, or else like any other thread: it takes turns, is pulled by other CPUs and is a partner in
 //! swaps. It has no preferred node and its memory is not scanned. At the end of a phase, and before the first if that begins
 //! amid the run, the process's first thread wakes it, and it wakes that thread when it has its sample; how that moves both
-//! is in `engine/recorder.rs`. Not modelled: that what it reads is read over the time of a sample. Its CPU at the beginning is guessed from where the first thread began.
-//! Checked by comparison with guests.
+//! is in `engine/recorder.rs`. Not modelled: that what it reads is read over the time of a sample. Its CPU at the beginning
+//! is guessed from where the first thread began. Checked by comparison with guests.
 
 use crate::hw::Machine;
 use crate::numa::{Mm, Numa, Task};

@@ -17,7 +17,7 @@ pub(crate) struct Eevdf {
     /// Most lag on either side.
     limit: i64,
     /// A timer ends a slice (`HRTICK`).
-    hrtick: bool,
+    pub(super) hrtick: bool,
 }
 
 impl Eevdf {
@@ -29,10 +29,6 @@ impl Eevdf {
     /// The same, with a timer that ends a slice.
     pub(crate) fn with_hrtick(self) -> Eevdf {
         Eevdf { hrtick: true, ..self }
-    }
-
-    pub(super) fn has_hrtick(&self) -> bool {
-        self.hrtick
     }
 
     /// Lag of a thread: positive if it ran less than its share.

@@ -201,7 +201,7 @@ impl Fair {
     /// How much of its slice the running thread has left, if a timer ends it (`hrtick_start_fair`).
     pub(super) fn until_hrtick(&self, cpu: u32, queue: &VecDeque<usize>) -> Option<Ps> {
         let FairRules::Eevdf(rules) = self.rules else { return None };
-        let &running = queue.front().filter(|_| rules.has_hrtick() && queue.len() > 1)?;
+        let &running = queue.front().filter(|_| rules.hrtick && queue.len() > 1)?;
         let entity = &self.entities[running];
         Some(if self.has_used_slice(cpu, running) { 0 } else { (entity.deadline - entity.vruntime).max(0) as Ps })
     }
