@@ -3,9 +3,9 @@
 //! Begin and end carry no node, so durations are by task and mode; results per node, zone and order come from
 //! mm_compaction_finished and _suitable, which are asked many times in one run.
 
-use crate::durations::Durations;
 use crate::tasks::Task;
 use crate::waits::Waits;
+use mmtwin_event::durations::Durations;
 use mmtwin_event::vocabulary::*;
 use mmtwin_event::{Event, Kind};
 use rustc_hash::FxHashMap;

@@ -10,7 +10,6 @@ pub mod compaction;
 pub mod congestion;
 pub mod counters;
 pub mod delays;
-pub mod durations;
 pub mod explain;
 pub mod filemap;
 pub mod findings;

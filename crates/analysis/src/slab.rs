@@ -4,9 +4,9 @@
 //! From 3.12 the end event tells the objects freed and those left to scan; before, only what the function
 //! returned last, so freed and scanned are not known there.
 
-use crate::durations::Durations;
 use crate::index::Index;
 use crate::tasks::{Context, Task};
+use mmtwin_event::durations::Durations;
 use mmtwin_event::vocabulary::{MmShrinkSlabEnd, MmShrinkSlabStart};
 use mmtwin_event::{Event, Kind, Source, Symbol};
 

@@ -4,9 +4,9 @@
 //! are writers that are kept from dirtying pages faster than they are written.
 //! Delays are whole jiffies. A wait is full if it lasted its whole timeout: nothing happened that would have ended it.
 
-use crate::durations::Durations;
 use crate::tasks::{Context, Task};
 use crate::waits::Waits;
+use mmtwin_event::durations::Durations;
 use mmtwin_event::names::THROTTLE;
 use mmtwin_event::vocabulary::{BalanceDirtyPages, MmVmscanThrottled};
 use mmtwin_event::{Event, Kind};

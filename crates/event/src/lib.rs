@@ -3,10 +3,11 @@
 //! Nothing here does input or output. [`vocabulary`] lists every typed event once, under one name for all kernels from
 //! 2.6.36 on; [`event`] is the form in which readers pass an event to a [`sink`]; [`era`] has the layouts and print
 //! formats of the kernels of each era; [`manifest`] has the metadata of a recording; [`counters`] reads the kernel's
-//! statistics files; [`container`] names cgroups; [`KernelRelease`] compares releases.
+//! statistics files; [`container`] names cgroups; [`durations`] has distributions of times; [`KernelRelease`] compares releases.
 
 pub mod container;
 pub mod counters;
+pub mod durations;
 pub mod era;
 pub mod event;
 pub mod manifest;

@@ -143,8 +143,14 @@ pub struct AccessResult {
 pub struct Latency {
     /// Mean in nanoseconds.
     pub mean: f64,
-    /// (least, count): slot i holds from its least nanoseconds to below those of the next, powers of two.
+    /// (least, count): slot i holds from its least nanoseconds to below those of the next, powers of two of ns or us.
     pub slots: Vec<(u64, u64)>,
+    /// Nanoseconds that half of them do not exceed, within 1 %; `None` where only the slots are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50: Option<u64>,
+    /// Nanoseconds that 99 % of them do not exceed, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<u64>,
 }
 
 /// Sums of all threads of an action.

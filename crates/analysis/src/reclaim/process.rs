@@ -2,8 +2,8 @@
 
 use super::writes::Writes;
 use crate::Span;
-use crate::durations::Durations;
 use crate::tasks::Context;
+use mmtwin_event::durations::Durations;
 
 /// Counts by order of request; orders no kernel has are merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::lists::{Isolated, List};
 use super::process::{ORDERS, Pages};
 use super::writes::Writes;
-use crate::durations::Durations;
+use mmtwin_event::durations::Durations;
 
 /// What only some kernels tell of pages that reclaim looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -109,6 +109,9 @@ fn accesses(rows: &mut Rows, access: &AccessResult, phase: &PhaseResult) {
     rows.add("accesses per second", "/s", Better::Higher, per(access.touches as f64, seconds));
     rows.add("CPU time per access", "ns", Better::Lower, per(access.cpu_time as f64, access.touches as f64));
     rows.add("page faults", "", Better::Neutral, Cell::int(access.faults));
+    let us = |of: fn(&Latency) -> Option<u64>| access.latency.as_ref().and_then(of).map(|ns| ns as f64 / 1000.0);
+    rows.add("latency p50", "us", Better::Lower, Cell::float(us(|latency| latency.p50)));
+    rows.add("latency p99", "us", Better::Lower, Cell::float(us(|latency| latency.p99)));
 }
 
 fn operations(rows: &mut Rows, action: &ActionResult) {
@@ -192,7 +195,7 @@ mod tests {
             cpu_time: 500_000,
             latency: None,
         };
-        let latency = Latency { mean: 2500.0, slots: vec![(0, 0), (2000, 3), (4000, 1)] };
+        let latency = Latency { mean: 2500.0, slots: vec![(0, 0), (2000, 3), (4000, 1)], ..Latency::default() };
         let action =
             ActionResult { kind: "vmalloc-test".into(), threads: 1, latency: Some(latency), ..ActionResult::default() };
         let placement = vec![Placement { region: "heap".into(), nodes: vec![3, 4] }];
@@ -231,7 +234,7 @@ mod tests {
     fn absurd_numbers_are_no_overflow_and_take_no_time() {
         let mut results = results();
         let slots = vec![(u64::MAX, u64::MAX), (0, u64::MAX), (u64::MAX, 1)];
-        results.phases[0].actions[0].latency = Some(Latency { mean: f64::MAX, slots });
+        results.phases[0].actions[0].latency = Some(Latency { mean: f64::MAX, slots, ..Latency::default() });
         results.phases[0].placement[0].nodes = vec![u64::MAX; 100_000];
         (results.phases[0].start, results.phases[0].end) = (u64::MAX, 0);
         results.phases = vec![results.phases.remove(0); 2000];

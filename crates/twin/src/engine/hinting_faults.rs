@@ -173,10 +173,12 @@ impl Engine<'_> {
             return Ok(false);
         }
         let mut ctx = NumaCtx { kernel: &mut self.kernel, memory: &mut self.memory, queues: &self.queues };
-        let before = ctx.kernel.stat.events.faults;
+        let cpu = self.threads[thread].caller.cpu;
+        let (before, began) = (ctx.kernel.stat.events.faults, ctx.kernel.clock(cpu));
         let asks = numa.do_numa_page(&mut ctx, thread, mapping, unit);
         if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
-            accessor.note_hints(mapping, unit, ctx.kernel.stat.events.faults - before);
+            let (faults, ended) = (ctx.kernel.stat.events.faults, ctx.kernel.clock(cpu));
+            accessor.note_hints(mapping, unit, faults - before, (began, ended));
         }
         if !asks {
             return Ok(false);

@@ -18,9 +18,9 @@ use crate::page_alloc::{Caller, Policy};
 use crate::probe::Task;
 use crate::time::{Ns, Ps};
 use crate::workload::accessor::Accessor;
-use crate::workload::latencies::Latencies;
 use crate::workload::trace::FIRST_PID;
 use crate::workload::trace::Trace;
+use mmtwin_event::durations::Durations;
 use mmtwin_event::results::{AccessResult, PhaseResult, Placement};
 use mmtwin_scenario::program::{self, Cursor, Pattern, Stream};
 use mmtwin_scenario::program::{AccessPlan, ThreadPhase};
@@ -411,7 +411,7 @@ impl Process {
             .into_iter()
             .map(|(region, pattern)| AccessResult { region, pattern, ..AccessResult::default() })
             .collect();
-        let mut latencies = vec![Latencies::default(); accesses.len()];
+        let mut latencies = vec![Durations::default(); accesses.len()];
         for accessor in threads[self.threads.clone()].iter().filter_map(|thread| thread.touched.as_ref()) {
             for access in &accessor.list {
                 let result = &mut accesses[access.plan.number];
@@ -419,13 +419,11 @@ impl Process {
                 result.touches += access.plan.stream.count;
                 result.faults += access.faults;
                 result.cpu_time += accessor.cpu_time(access) / crate::time::PS_PER_NS;
-                if access.plan.arrivals.is_some() {
-                    latencies[access.plan.number].add(&access.latencies);
-                }
+                latencies[access.plan.number].merge(&access.latencies.durations());
             }
         }
         for (result, latencies) in accesses.iter_mut().zip(&latencies) {
-            result.latency = latencies.result();
+            result.latency = latencies.latency();
         }
         accesses.retain(|access| phase_config.is_some() || access.threads > 0);
         let actions = phase_config.map_or(&[][..], |config| &config.actions);

@@ -5,6 +5,7 @@
 //! are there at once, but its end, and so the thread's next sleep, is when its CPU has had turns for all of it.
 
 use super::main_loop::{Engine, Step, Stop};
+use super::process::Activity;
 use crate::lab_guest::turns::Next;
 use crate::mm::kernel::budget::Ended;
 use crate::sched::TaskState;
@@ -83,6 +84,10 @@ impl Engine<'_> {
     /// Goes on with what is left of a step, until a time.
     pub(super) fn work_off(&mut self, thread: usize, mut overrun: Overrun, begin: Ps, until: Ps) -> Result<(), Stop> {
         let cpu = self.threads[thread].caller.cpu;
+        let (came_to, waited) = (overrun.ends - overrun.left, self.kernel.clock(cpu) - begin);
+        if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
+            accessor.paused(came_to, waited);
+        }
         let pause = overrun.pauses.front().copied();
         let time = until.saturating_sub(self.kernel.clock(cpu)).min(overrun.left - pause.unwrap_or(0));
         self.kernel.spend(cpu, time);

@@ -122,5 +122,5 @@ fn latency(outcome: &Outcome) -> Latency {
     let slots = outcome.calls.slots().iter().enumerate();
     // The histogram's slots are of microseconds, the first from 0.
     let slots = slots.map(|(i, slot)| (if i == 0 { 0 } else { 1000 << i }, slot.calls)).collect();
-    Latency { mean: outcome.calls.mean_us() * 1e3, slots }
+    Latency { mean: outcome.calls.mean_us() * 1e3, slots, ..Latency::default() }
 }

@@ -63,9 +63,11 @@ pub(crate) struct Accessing {
     /// CPU time so far, without work outside the accessor, and the part of the program itself.
     pub time: Ps,
     pub user: Ps,
-    /// When accesses began to arrive, when the current one did, and their latencies. Open loops only.
+    /// When accesses began to arrive. Open loops only.
     pub begun: Option<Ps>,
+    /// When the current access arrived, or began where each follows the one before. Explicit mode only.
     pub due: Option<Ps>,
+    /// Its latencies.
     pub latencies: Latencies,
     /// Its read-ahead state.
     pub reader: Reader,
@@ -129,12 +131,30 @@ impl Accessing {
         Some(*self.due.get_or_insert_with(|| begun + arrivals.next().unwrap_or(0).saturating_mul(PS_PER_NS)))
     }
 
+    /// An access begins, or is tried again.
+    pub(super) fn begin(&mut self, now: Ps) {
+        self.due.get_or_insert(now);
+    }
+
+    /// It ends, with its think time.
+    pub(super) fn end(&mut self, now: Ps) {
+        let ended = now.saturating_sub(self.plan.think * PS_PER_NS);
+        if let Some(due) = self.due.take() {
+            self.latencies.took(due, ended);
+        }
+    }
+
     pub(crate) fn active(&self) -> bool {
         self.left() != Some(0)
     }
 }
 
 impl Accessor {
+    /// Others had turns for so long when the thread had come to a time of its step.
+    pub(crate) fn paused(&mut self, at: Ps, time: Ps) {
+        self.list.iter_mut().for_each(|access| access.latencies.paused(at, time));
+    }
+
     /// An access's part in the CPU time of the thread: as its share in what is known by access.
     pub(crate) fn cpu_time(&self, access: &Accessing) -> Ps {
         let all: Ps = self.list.iter().map(|access| access.time).sum();
@@ -151,8 +171,8 @@ impl Accessor {
         user.min(self.ran.into()) as Ps
     }
 
-    /// Notes faults on a marked unit of a mapping.
-    pub(crate) fn note_hints(&mut self, mapping: usize, unit: Unit, faults: u64) {
+    /// Notes faults on a marked unit of a mapping, and from when to when they took.
+    pub(crate) fn note_hints(&mut self, mapping: usize, unit: Unit, faults: u64, (began, ended): (Ps, Ps)) {
         let (begin, end) = (u64::from(unit.page), u64::from(unit.page) + unit.pages());
         let of = |access: &Accessing| {
             let pages = &access.plan.pages;
@@ -160,7 +180,13 @@ impl Accessor {
         };
         // Those on the program's own pages belong to its start.
         let at = self.list.iter().position(of).unwrap_or(0);
-        self.list.get_mut(at).into_iter().for_each(|access| access.faults += faults);
+        let explicit = self.explicit;
+        let Some(access) = self.list.get_mut(at) else { return };
+        access.faults += faults;
+        // An explicit access is under way.
+        if !explicit {
+            access.latencies.hint_took(began, ended);
+        }
     }
 
     /// The accesses begin: drawn ones are logged by epoch, for reclaim.

@@ -30,6 +30,7 @@ pub(super) fn run(
         if let Some(due) = access.arrives(kernel.clock(cpu)).filter(|due| *due > kernel.clock(cpu)) {
             return Ok(AccessProgress::Asleep(due + state.costs.wakeup));
         }
+        access.begin(kernel.clock(cpu));
         // Pages that it frees are its own.
         let given = access.renew(state, kernel, caller);
         debug_assert!(given.is_ok());
@@ -43,10 +44,7 @@ pub(super) fn run(
                 return Ok(again?.unwrap_or(AccessProgress::On));
             }
         }
-        if let Some(due) = access.due.take() {
-            let think = access.plan.think * PS_PER_NS;
-            access.latencies.note(kernel.clock(cpu).saturating_sub(due + think));
-        }
+        access.end(kernel.clock(cpu));
         accessor.turn = (turn + 1) % count;
         if let Some(until) = after(access, state, kernel, caller, next) {
             return Ok(AccessProgress::Asleep(until));

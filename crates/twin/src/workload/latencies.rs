@@ -1,40 +1,74 @@
-//! Latencies of accesses that arrive: from the arrival to the end of the access, in slots of powers of two.
+//! Latencies of accesses without think time: from the arrival of those that arrive (open loop), else from the beginning,
+//! to the end, with faults, reclaim and waits.
+//!
+//! Where CPUs share the time of one, others' turns in the midst of an access count: for as long as the access took all
+//! of the CPU's turns, it is not over. A thread's last access is kept apart, as these turns come after the step that
+//! simulated it ([`crate::engine`]).
+//!
+//! Not modelled: a thread that loses its CPU to another in the midst of an access that does not sleep, and accesses
+//! without a fault that others' turns hit. Compared with guests: docs/fidelity.md.
 
 use crate::time::{PS_PER_NS, Ps};
-use mmtwin_event::results::Latency;
+use mmtwin_event::durations::Durations;
 
-/// Latencies of some accesses.
+/// Latencies of some accesses of a thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Latencies {
-    /// By the bits of their nanoseconds.
-    slots: Vec<u64>,
-    time: u128,
+    /// Nanoseconds of all but the last.
+    all: Durations,
+    last: Option<Timed>,
+    /// Coming accesses of draws that were noted: they had hinting faults.
+    noted: u64,
+}
+
+/// When an access began and ended without others' turns, and how long those were in the midst of it.
+#[derive(Clone, Copy, Debug)]
+struct Timed {
+    began: Ps,
+    ended: Ps,
+    paused: Ps,
+}
+
+impl Timed {
+    fn nanoseconds(&self) -> u64 {
+        (self.ended.saturating_sub(self.began) + self.paused) / PS_PER_NS
+    }
 }
 
 impl Latencies {
-    /// An access took this long.
-    pub(crate) fn note(&mut self, time: Ps) {
-        let nanoseconds = time / PS_PER_NS;
-        let slot = (u64::BITS - nanoseconds.leading_zeros()) as usize;
-        self.slots.resize(self.slots.len().max(slot + 1), 0);
-        self.slots[slot] += 1;
-        self.time += u128::from(nanoseconds);
+    /// An access took from a time to a time.
+    pub(super) fn took(&mut self, began: Ps, ended: Ps) {
+        let before = self.last.replace(Timed { began, ended, paused: 0 });
+        before.into_iter().for_each(|timed| self.all.add(timed.nanoseconds()));
     }
 
-    /// And those of another thread.
-    pub(crate) fn add(&mut self, other: &Latencies) {
-        self.slots.resize(self.slots.len().max(other.slots.len()), 0);
-        self.slots.iter_mut().zip(&other.slots).for_each(|(slot, more)| *slot += more);
-        self.time += other.time;
+    /// A hinting fault of accesses that are drawn in bulk took from a time to a time.
+    pub(super) fn hint_took(&mut self, began: Ps, ended: Ps) {
+        self.took(began, ended);
+        self.noted += 1;
     }
 
-    /// As in results; `None` without accesses.
-    pub(crate) fn result(&self) -> Option<Latency> {
-        let accesses: u64 = self.slots.iter().sum();
-        let least = |bits: usize| if bits == 0 { 0 } else { 1u64 << (bits - 1) };
-        let used = self.slots.iter().enumerate().filter(|(_, count)| **count > 0);
-        let slots = used.map(|(bits, count)| (least(bits), *count)).collect();
-        (accesses > 0).then(|| Latency { mean: self.time as f64 / accesses as f64, slots })
+    /// Of accesses that were drawn in bulk some have faults, which are noted one by one; the others took this each.
+    pub(super) fn all_took(&mut self, time: Ps, accesses: u64, faults: u64) {
+        let others = accesses.saturating_sub(faults);
+        let noted = self.noted.min(others);
+        self.noted -= noted;
+        if others > noted {
+            self.all.add_many(time / PS_PER_NS, others - noted);
+        }
+    }
+
+    /// Others had turns for so long when the thread had come to a time of its step.
+    pub(super) fn paused(&mut self, at: Ps, time: Ps) {
+        let within = self.last.iter_mut().filter(|timed| timed.began < at && at < timed.ended);
+        within.for_each(|timed| timed.paused += time);
+    }
+
+    /// All of them, in nanoseconds.
+    pub(crate) fn durations(&self) -> Durations {
+        let mut all = self.all.clone();
+        self.last.iter().for_each(|timed| all.add(timed.nanoseconds()));
+        all
     }
 }
 
@@ -42,14 +76,31 @@ impl Latencies {
 mod tests {
     use super::*;
 
+    const US: Ps = 1_000_000;
+
     #[test]
-    fn slots_are_powers_of_two() {
-        let (mut one, mut other) = (Latencies::default(), Latencies::default());
-        assert_eq!(one.result(), None);
-        [900, 5_000, 7_999].into_iter().for_each(|time| one.note(time));
-        other.note(1_000_000);
-        one.add(&other);
-        let expected = Latency { mean: (5 + 7 + 1000) as f64 / 4.0, slots: vec![(0, 1), (4, 2), (512, 1)] };
-        assert_eq!(one.result(), Some(expected));
+    fn turns_of_others_in_the_midst_of_an_access_count() {
+        let mut of = Latencies::default();
+        of.took(0, 10 * US);
+        of.paused(10 * US, 500 * US);
+        assert_eq!(of.durations().max(), Some(10_000), "it was over");
+        of.took(20 * US, 30 * US);
+        of.paused(25 * US, 100 * US);
+        of.paused(28 * US, 50 * US);
+        of.took(40 * US, 41 * US);
+        let all = of.durations();
+        assert_eq!((all.count(), all.max(), all.sum), (3, Some(160_000), 171_000));
+    }
+
+    #[test]
+    fn each_access_that_is_drawn_counts_once() {
+        let mut of = Latencies::default();
+        of.hint_took(0, 7 * US);
+        of.took(8 * US, 10 * US);
+        of.all_took(100_000, 50, 1);
+        assert_eq!(of.durations().count(), 50);
+        assert_eq!(of.durations().quantile(0.5), Some(100));
+        of.all_took(100_000, 10, 0);
+        assert_eq!(of.durations().count(), 60);
     }
 }

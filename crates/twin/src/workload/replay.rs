@@ -58,9 +58,11 @@ pub(super) fn run(
         }
         let access = &mut accessor.list[usize::from(step.region)];
         let touch = Touch { page: step.page.into(), write: step.write };
+        access.begin(kernel.clock(cpu));
         if let Some(instead) = explicit::touch(access, state, kernel, caller, touch)? {
             return Ok(instead);
         }
+        access.end(kernel.clock(cpu));
         access.plan.stream.count += 1;
         (replay.made, replay.late) = (replay.made + 1, replay.late.max(late));
         if let Some(until) = explicit::after(access, state, kernel, caller, touch) {

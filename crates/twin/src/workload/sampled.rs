@@ -41,8 +41,8 @@ pub(crate) struct Rest {
     last: Ps,
     /// The thread sleeps afterwards.
     asleep: Option<Ps>,
-    /// The next fault was begun.
-    begun: bool,
+    /// When the next fault began.
+    begun: Option<Ps>,
 }
 
 /// Time of a turn of all active streams, in picoseconds.
@@ -105,7 +105,9 @@ pub(super) fn run(
             let own = (turns as f64 * access.busy) as Ps;
             (access.time, access.user) = (access.time + own, access.user + own);
             note_load(access, state, from, turns);
+            let before = faults.len();
             find_missing(access, number, state, kernel, turns, &mut faults);
+            access.latencies.all_took(access.touch_time(), turns, (faults.len() - before) as u64);
             access.plan.stream.count += turns;
         }
         // A turn takes some time, so that the loop ends.
@@ -113,9 +115,16 @@ pub(super) fn run(
         let gap = busy / (faults.len() as Ps + 1);
         let (last, asleep) = (busy - gap * faults.len() as Ps, (turns as f64 * turn.asleep) as Ps);
         faults.reverse();
-        accessor.rest = Rest { faults, gap, last, asleep: (turn.asleep > 0.0).then_some(asleep), begun: false };
+        accessor.rest = Rest { faults, gap, last, asleep: (turn.asleep > 0.0).then_some(asleep), begun: None };
     }
     Ok(if accessor.list.iter().any(Accessing::active) { AccessProgress::On } else { AccessProgress::Done })
+}
+
+impl Accessing {
+    /// What an access takes without think time and faults, as of the last turn.
+    fn touch_time(&self) -> Ps {
+        (self.busy - (self.plan.think * PS_PER_NS) as f64) as Ps
+    }
 }
 
 /// Handles the faults of the turns that were made, up to a time or until there are effects for the engine.
@@ -132,15 +141,19 @@ fn finish(
             return Ok(Some(AccessProgress::On));
         }
         // A fault that failed or waited was charged its time.
-        if !std::mem::replace(&mut accessor.rest.begun, true) {
+        let begun = accessor.rest.begun.unwrap_or_else(|| {
             kernel.spend(cpu, accessor.rest.gap);
-        }
-        match fault_in(&fault, &mut accessor.list[fault.access as usize], state, kernel, caller)? {
+            kernel.clock(cpu)
+        });
+        accessor.rest.begun = Some(begun);
+        let access = &mut accessor.list[fault.access as usize];
+        match fault_in(&fault, access, state, kernel, caller)? {
             Touched::Done => {}
             Touched::Wait(until) => return Ok(Some(AccessProgress::Asleep(until))),
             Touched::Again => return Ok(Some(AccessProgress::On)),
         }
-        accessor.rest.begun = false;
+        access.latencies.took(begun, kernel.clock(cpu) + access.touch_time());
+        accessor.rest.begun = None;
         accessor.rest.faults.pop();
     }
     kernel.spend(cpu, std::mem::take(&mut accessor.rest.last));

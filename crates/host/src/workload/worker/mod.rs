@@ -395,7 +395,7 @@ impl<'a> Crew<'a> {
             touches: of.touches,
             faults: of.faults,
             cpu_time: of.cpu_time,
-            latency: of.latency(),
+            latency: of.latencies.latency(),
         });
         Ok(PhaseResult {
             balancing: None,

@@ -143,7 +143,7 @@ impl Calls {
         let least = |i: usize| if i == 0 { 0 } else { 1000 << i };
         let slots = counts.into_iter().enumerate().map(|(i, count)| (least(i), count)).collect();
         let mean = self.durations.iter().sum::<u64>() as f64 / self.count() as f64;
-        (self.count() > 0).then_some(Latency { mean, slots })
+        (self.count() > 0).then_some(Latency { mean, slots, ..Latency::default() })
     }
 }
 

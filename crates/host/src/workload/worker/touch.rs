@@ -10,7 +10,7 @@
 use super::region::Mapped;
 use crate::workload::pace::{Pace, ticks};
 use crate::{Error, clock};
-use mmtwin_event::results::Latency;
+use mmtwin_event::durations::Durations;
 use mmtwin_scenario::program::{AccessPlan, Arrivals, PhaseAccesses, ThreadPhase};
 use mmtwin_scenario::units::PAGE;
 use mmtwin_scenario::workload::Via;
@@ -101,16 +101,14 @@ pub struct Achieved {
     pub faults: u64,
     /// Nanoseconds of CPU time, think time included.
     pub cpu_time: u64,
-    /// Nanoseconds of all accesses.
-    pub time: u64,
-    /// Accesses by the bits of their nanoseconds: slot 0 less than 1 ns, slot i from 2^(i-1) on.
-    pub slots: [u64; 65],
+    /// Latencies in nanoseconds.
+    pub latencies: Durations,
 }
 
 impl Achieved {
     /// Nothing yet.
     pub fn nothing(number: usize) -> Achieved {
-        Achieved { number, touches: 0, faults: 0, cpu_time: 0, time: 0, slots: [0; 65] }
+        Achieved { number, touches: 0, faults: 0, cpu_time: 0, latencies: Durations::default() }
     }
 
     /// Adds what another thread achieved.
@@ -118,16 +116,7 @@ impl Achieved {
         self.touches += other.touches;
         self.faults += other.faults;
         self.cpu_time += other.cpu_time;
-        self.time += other.time;
-        self.slots.iter_mut().zip(other.slots).for_each(|(slot, more)| *slot += more);
-    }
-
-    /// Latencies; `None` without accesses.
-    pub fn latency(&self) -> Option<Latency> {
-        let least = |bits: usize| if bits == 0 { 0 } else { 1u64 << (bits - 1) };
-        let used = self.slots.iter().enumerate().filter(|(_, count)| **count > 0);
-        let slots = used.map(|(bits, count)| (least(bits), *count)).collect();
-        (self.touches > 0).then(|| Latency { mean: self.time as f64 / self.touches as f64, slots })
+        self.latencies.merge(&other.latencies);
     }
 }
 
@@ -201,8 +190,7 @@ impl Toucher {
             let took = ended.saturating_sub(began);
             let time = due.map_or_else(|| self.pace.nanoseconds(took), |due| clock::now().saturating_sub(due));
             of.touches += 1;
-            of.time += time;
-            of.slots[(u64::BITS - time.leading_zeros()) as usize] += 1;
+            of.latencies.add(time);
             // System calls copy without page faults.
             if took >= self.may_fault && via == Via::Mmap {
                 let now = thread_faults();

@@ -21,10 +21,10 @@ const CLEAR: f64 = 3.0;
 pub struct Member {
     /// The value.
     pub value: String,
-    /// Mean of the kernel's runs.
+    /// The kernel's runs, by seed.
+    pub runs: Vec<f64>,
+    /// Their mean.
     pub kernel: f64,
-    /// The slowest and the fastest of them.
-    pub range: (f64, f64),
     /// Mean of the twin's runs.
     pub twin: f64,
 }
@@ -40,6 +40,9 @@ pub struct Choice {
     pub tau: Option<f64>,
     /// The same of pairs that differ clearly on the kernel; `None`: no pair does.
     pub clear: Option<f64>,
+    /// Tau of all pairs between the kernel's own runs: those of the second seed beside those of the first. `None`: the
+    /// first are equal, or a value has one run.
+    pub own: Option<f64>,
     /// The twin names the kernel's best value and no other; `None`: the kernel's best two do not differ clearly.
     pub best: Option<bool>,
 }
@@ -53,6 +56,8 @@ pub struct Chosen {
     pub tau: (Option<f64>, usize),
     /// Mean of tau over pairs that differ clearly, and of how many families.
     pub clear: (Option<f64>, usize),
+    /// Mean of tau between the kernel's own runs, and of how many families.
+    pub own: (Option<f64>, usize),
     /// Families whose best value the twin names, and of how many.
     pub best: (usize, usize),
 }
@@ -94,7 +99,7 @@ impl Choice {
         let all: Vec<&Figures> = runs.iter().flat_map(|(_, pairs)| pairs).flat_map(|(k, t)| [k, t]).collect();
         let of = family.first().map_or_else(String::new, Cell::title);
         if runs.len() < 2 || !all.iter().all(|run| run.end.is_whole()) {
-            return Ok(Choice { of, members: Vec::new(), tau: None, clear: None, best: None });
+            return Ok(Choice { of, members: Vec::new(), tau: None, clear: None, own: None, best: None });
         }
         let common = |name: &&String| all.iter().all(|run| run.phases.contains_key(*name));
         let names: Vec<String> = all[0].phases.keys().filter(common).cloned().collect();
@@ -111,9 +116,10 @@ impl Choice {
         let mut text = format!("- {}:", self.of);
         let Some(first) = self.members.first() else { return text + " a run did not end by itself" };
         let percent = |by: f64| 100.0 * by.exp_m1();
-        for Member { value, kernel, range, twin } in &self.members {
+        for member @ Member { value, kernel, twin, .. } in &self.members {
             let (by_kernel, by_twin) = (percent(kernel - first.kernel), percent(twin - first.twin));
-            let own = percent(range.1 - range.0);
+            let (least, most) = member.range();
+            let own = percent(most - least);
             let _ = write!(text, " {value} {by_kernel:+.1} % (seed to seed {own:.1} %, twin {by_twin:+.1} %),");
         }
         let figure = |tau: Option<f64>| tau.map_or_else(|| "n/a".into(), |tau| format!("{tau:.2}"));
@@ -121,22 +127,30 @@ impl Choice {
     }
 
     fn by(members: Vec<Member>) -> Choice {
-        let (tau, clear) = (tau(&members, |_, _| true), tau(&members, Member::differs_clearly));
-        Choice { of: String::new(), tau, clear, best: best(&members), members }
+        let by_twin = |member: &Member| Some((member.kernel, member.twin));
+        let by_runs = |member: &Member| Some((*member.runs.first()?, *member.runs.get(1)?));
+        let all = |_: &Member, _: &Member| true;
+        let (of_all, own) = (tau(&members, by_twin, all), tau(&members, by_runs, all));
+        let clear = tau(&members, by_twin, Member::differs_clearly);
+        Choice { of: String::new(), tau: of_all, clear, own, best: best(&members), members }
     }
 }
 
 impl Member {
     fn new(value: &str, kernel: &[f64], twin: &[f64]) -> Member {
         let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len().max(1) as f64;
-        let least = kernel.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = kernel.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        Member { value: value.into(), kernel: mean(kernel), range: (least, most), twin: mean(twin) }
+        Member { value: value.into(), runs: kernel.to_vec(), kernel: mean(kernel), twin: mean(twin) }
+    }
+
+    /// The slowest and the fastest of the kernel's runs.
+    fn range(&self) -> (f64, f64) {
+        self.runs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), run| (run.min(least), run.max(most)))
     }
 
     /// On the kernel.
     fn differs_clearly(&self, other: &Member) -> bool {
-        let apart = self.range.1 < other.range.0 || other.range.1 < self.range.0;
+        let (own, others) = (self.range(), other.range());
+        let apart = own.1 < others.0 || others.1 < own.0;
         apart && (self.kernel - other.kernel).abs() > (1.0 + CLEAR / 100.0).ln()
     }
 }
@@ -154,15 +168,22 @@ fn throughput(run: &Figures, phases: &[String]) -> f64 {
     phases.iter().map(|name| of_phase(&run.phases[name])).sum::<f64>() / phases.len().max(1) as f64
 }
 
-/// Kendall's tau of pairs that differ on the kernel and are `wanted`; a pair that is equal on the twin counts as neither.
-/// `None`: there is no such pair.
-fn tau(members: &[Member], wanted: impl Fn(&Member, &Member) -> bool) -> Option<f64> {
+/// Kendall's tau of two values of each member over pairs whose first values differ and that are `wanted`; a pair whose
+/// second values are equal counts as neither. `None`: there is no such pair, or a member lacks a value.
+fn tau(
+    members: &[Member],
+    values: impl Fn(&Member) -> Option<(f64, f64)>,
+    wanted: impl Fn(&Member, &Member) -> bool,
+) -> Option<f64> {
     let (mut sum, mut pairs) = (0.0, 0);
     for (at, a) in members.iter().enumerate() {
-        for b in members[at + 1..].iter().filter(|b| a.kernel != b.kernel && wanted(a, b)) {
-            let (of_kernel, of_twin) = (b.kernel - a.kernel, b.twin - a.twin);
-            pairs += 1;
-            sum += if of_twin == 0.0 { 0.0 } else { (of_kernel * of_twin).signum() };
+        for b in members[at + 1..].iter().filter(|b| wanted(a, b)) {
+            let (of_a, of_b) = (values(a)?, values(b)?);
+            let (first, second) = (of_b.0 - of_a.0, of_b.1 - of_a.1);
+            if first != 0.0 {
+                pairs += 1;
+                sum += if second == 0.0 { 0.0 } else { (first * second).signum() };
+            }
         }
     }
     (pairs > 0).then(|| sum / f64::from(pairs))
@@ -189,31 +210,34 @@ impl Chosen {
             families: choices.len(),
             tau: mean(&|choice| choice.tau),
             clear: mean(&|choice| choice.clear),
+            own: mean(&|choice| choice.own),
             best: (bests().filter(|right| *right).count(), bests().count()),
         }
     }
 
     /// Columns of [`Chosen::line`].
-    pub const COLUMNS: &str = "families,tau,tau_families,clear_tau,clear_tau_families,best_right,best_of";
+    pub const COLUMNS: &str =
+        "families,tau,tau_families,clear_tau,clear_tau_families,kernel_tau,kernel_tau_families,best_right,best_of";
 
     /// As a line of a file.
     pub fn line(&self) -> String {
         let figure = |figure: Option<f64>| figure.map_or_else(String::new, |figure| format!("{figure:.2}"));
-        let Chosen { families, tau, clear, best } = self;
-        let (all, clear_tau) = (figure(tau.0), figure(clear.0));
-        format!("{families},{all},{},{clear_tau},{},{},{}", tau.1, clear.1, best.0, best.1)
+        let of = |(mean, families): (Option<f64>, usize)| format!("{},{families}", figure(mean));
+        let (all, clear, own) = (of(self.tau), of(self.clear), of(self.own));
+        format!("{},{all},{clear},{own},{},{}", self.families, self.best.0, self.best.1)
     }
 
     /// From such a line.
     pub fn read(line: &str) -> Option<Chosen> {
         let cells: Vec<&str> = line.split(',').collect();
-        let [families, tau, taus, clear, clears, right, of] = cells[..] else { return None };
+        let [families, tau, taus, clear, clears, own, owns, right, of] = cells[..] else { return None };
         let figure = |text: &str| if text.is_empty() { Some(None) } else { text.parse().ok().map(Some) };
         let number = |text: &str| text.parse::<usize>().ok();
         Some(Chosen {
             families: number(families)?,
             tau: (figure(tau)?, number(taus)?),
             clear: (figure(clear)?, number(clears)?),
+            own: (figure(own)?, number(owns)?),
             best: (number(right)?, number(of)?),
         })
     }
@@ -221,12 +245,14 @@ impl Chosen {
     /// In a sentence.
     pub fn sentence(&self) -> String {
         let figure = |figure: Option<f64>| figure.map_or_else(|| "n/a".into(), |figure| format!("{figure:.2}"));
-        let Chosen { families, tau, clear, best } = self;
+        let Chosen { families, tau, clear, own, best } = self;
         let mut text = format!(
             "Choice: {families} families of a scenario with a tunable at four or five values. Kendall's tau of throughput, mean: \
-             {} of {} families; of pairs whose runs on the kernel differ by more than {CLEAR} % and do not overlap {} of {}.",
+             {} of {} families, between the kernel's own runs with seed 1 and with seed 2 {} of {}; of pairs whose runs on the kernel differ by more than {CLEAR} % and do not overlap {} of {}.",
             figure(tau.0),
             tau.1,
+            figure(own.0),
+            own.1,
             figure(clear.0),
             clear.1
         );
@@ -274,22 +300,28 @@ mod tests {
         assert_eq!((of([0.0, 0.2], [0.3, 0.4]).clear, of([0.0, 0.2], [0.3, 0.4]).best), (Some(1.0), Some(true)));
         assert_eq!((of([0.0, 0.2], [0.1, 0.9]).clear, of([0.0, 0.2], [0.1, 0.9]).best), (None, None));
         assert_eq!(of([0.0, 0.2], [0.1, 0.9]).tau, Some(1.0));
+        // Whether the kernel agrees with itself.
+        assert_eq!(of([0.0, 0.2], [0.1, 0.9]).own, Some(1.0));
+        assert_eq!(of([0.0, 0.2], [0.1, 0.1]).own, Some(-1.0));
     }
 
     #[test]
     fn a_set_is_a_line_and_back() {
-        let choice = |tau, clear, best| Choice { of: String::new(), members: Vec::new(), tau, clear, best };
+        let choice = |tau, clear, best| {
+            let (of, members, own) = (String::new(), Vec::new(), clear);
+            Choice { of, members, tau, clear, own, best }
+        };
         let of =
             [choice(Some(1.0), Some(1.0), Some(true)), choice(Some(0.5), None, None), choice(None, None, Some(false))];
         let chosen = Chosen::new(&of);
-        assert_eq!(chosen.line(), "3,0.75,2,1.00,1,1,2");
+        assert_eq!(chosen.line(), "3,0.75,2,1.00,1,1.00,1,1,2");
         assert_eq!(Chosen::read(&chosen.line()), Some(chosen.clone()));
         assert!(chosen.sentence().contains("1 of 2 families whose best"), "{}", chosen.sentence());
     }
 
     #[test]
     fn throughput_is_of_rates_and_of_durations() {
-        let phase = |timed, end, rates: &[f64]| Phase { timed, start: 0.0, end, rates: rates.to_vec() };
+        let phase = |timed, end, rates: &[f64]| Phase { timed, end, rates: rates.to_vec(), ..Phase::default() };
         let run = |end, rate| Figures {
             end: super::super::End::Completed,
             counters: Default::default(),

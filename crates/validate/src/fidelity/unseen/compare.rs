@@ -3,7 +3,7 @@
 //! An error is the distance of the twin's median from the kernel's, in percent of the kernel's, or of the floor from
 //! which a quantity is judged where the kernel has less. What an idle guest counts is taken off the kernel's counters.
 
-use super::figures::{Figures, Group, Phase, group};
+use super::figures::{Figures, Group, Phase, Tail, group};
 use crate::fidelity::generate::LONGEST_S;
 use mmtwin_report::fidelity::MAX_ERROR_PERCENT;
 use mmtwin_report::statistics::median;
@@ -92,6 +92,19 @@ fn workload(kernel: &[&Figures], twin: &[&Figures]) -> Vec<Quantity> {
         let values = |runs: &[&Figures], of: &dyn Fn(&Phase) -> f64| -> Vec<f64> {
             runs.iter().map(|run| of(&run.phases[name])).collect()
         };
+        for number in 0..first.phases[name].latencies.len() {
+            let tails = |runs: &[&Figures]| -> Option<Vec<Tail>> {
+                runs.iter().map(|run| *run.phases[name].latencies.get(number)?).collect()
+            };
+            let Some((kernel, twin)) = tails(kernel).zip(tails(twin)) else { continue };
+            // The slowest of mere touches are those that the emulator's other CPUs interrupt.
+            if ![&kernel, &twin].iter().any(|runs| runs.iter().all(|tail| tail.in_kernel)) {
+                continue;
+            }
+            let [kernel, twin] = [kernel, twin].map(|runs| runs.iter().map(|tail| tail.p99).collect::<Vec<f64>>());
+            let label = format!("p99 of {name}, {number}, us");
+            found.extend(Quantity::new(&label, Group::Latency, Group::Latency.floor(), &kernel, &twin, 0.0));
+        }
         let cut = |phase: &Phase| phase.end >= LONGEST_S as f64 - 0.5;
         let timed = first.phases[name].timed || all().all(|run| cut(&run.phases[name]));
         if !timed {
@@ -132,7 +145,10 @@ mod tests {
     fn run(counters: &[(&str, f64)], phases: &[(&str, bool, f64, &[f64])]) -> Figures {
         let counters = counters.iter().map(|(name, value)| (name.to_string(), *value)).collect();
         let phase = |(name, timed, end, rates): &(&str, bool, f64, &[f64])| {
-            (name.to_string(), Phase { timed: *timed, start: 0.0, end: *end, rates: rates.to_vec() })
+            (
+                name.to_string(),
+                Phase { timed: *timed, start: 0.0, end: *end, rates: rates.to_vec(), ..Phase::default() },
+            )
         };
         Figures { end: End::Completed, counters, phases: phases.iter().map(phase).collect() }
     }

@@ -2,10 +2,10 @@
 //! its workload achieved.
 
 use mmtwin::Analysed;
-use mmtwin_event::results::{Ending, PhaseResult, Results};
+use mmtwin_event::results::{AccessResult, Ending, PhaseResult, Results};
 use mmtwin_report::fidelity;
 use mmtwin_scenario::Scenario;
-use mmtwin_scenario::workload::ActionKind;
+use mmtwin_scenario::workload::{ActionKind, Via};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,11 +30,13 @@ pub enum Group {
     Workload,
     /// Time from the first phase to the last, where phases end by a count.
     Makespan,
+    /// What 99 % of the accesses of a phase took at most, in microseconds.
+    Latency,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 9] = [
+    pub const ALL: [Group; 10] = [
         Group::Lists,
         Group::Split,
         Group::Activated,
@@ -44,6 +46,7 @@ impl Group {
         Group::Compaction,
         Group::Workload,
         Group::Makespan,
+        Group::Latency,
     ];
 
     /// Its key in files.
@@ -58,6 +61,7 @@ impl Group {
             Group::Compaction => "compaction",
             Group::Workload => "workload",
             Group::Makespan => "makespan",
+            Group::Latency => "latency",
         }
     }
 
@@ -73,19 +77,20 @@ impl Group {
             Group::Compaction => "compaction",
             Group::Workload => "workload: phase durations and throughput",
             Group::Makespan => "workload: makespan",
+            Group::Latency => "workload: p99 latency of accesses",
         }
     }
 
     /// True for counters of the kernel.
     pub fn is_counter(self) -> bool {
-        !matches!(self, Group::Workload | Group::Makespan)
+        !matches!(self, Group::Workload | Group::Makespan | Group::Latency)
     }
 
-    /// A quantity is judged if one side has this much of it: counts, seconds or accesses per second.
+    /// A quantity is judged if one side has this much of it: counts, seconds, accesses per second or microseconds.
     pub fn floor(self) -> f64 {
         match self {
             Group::Stalls => 100.0,
-            Group::Makespan => 1.0,
+            Group::Makespan | Group::Latency => 1.0,
             // Of durations; that of throughput is in `super::compare`.
             Group::Workload => 0.1,
             _ => 1000.0,
@@ -165,7 +170,23 @@ pub struct Phase {
     pub end: f64,
     /// Accesses per second and access of the scenario.
     pub rates: Vec<f64>,
+    /// Latencies by access of the scenario; `None` of fewer accesses than [`ENOUGH_ACCESSES`]. Empty: of a run before they
+    /// were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<Option<Tail>>,
 }
+
+/// The slowest accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tail {
+    /// Microseconds that 99 % of the accesses took at most.
+    pub p99: f64,
+    /// The kernel works in one of a hundred or more: they are calls, or that many have page faults.
+    pub in_kernel: bool,
+}
+
+/// Accesses from which on their 99 % says something.
+const ENOUGH_ACCESSES: u64 = 1000;
 
 impl Figures {
     /// Without what an idle guest counts.
@@ -236,6 +257,10 @@ fn phases(results: &Results, scenario: &Scenario) -> BTreeMap<String, Phase> {
         };
         said(&phase.process, &phase.phase).is_none_or(|of| !idle(of))
     };
+    // The kernel populates regions by touching them.
+    let via = |phase: &PhaseResult, access: usize| {
+        said(&phase.process, &phase.phase).and_then(|of| of.accesses.get(access)).map_or(Via::Mmap, |of| of.via)
+    };
     let one = |phase: &PhaseResult| {
         let lasted = (phase.end.saturating_sub(phase.start)) as f64 / 1e9;
         let rate = |touches: u64| (touches as f64 / lasted.max(1e-3)).round();
@@ -244,10 +269,17 @@ fn phases(results: &Results, scenario: &Scenario) -> BTreeMap<String, Phase> {
             start: seconds(phase.start),
             end: seconds(phase.end),
             rates: phase.accesses.iter().map(|access| rate(access.touches)).collect(),
+            latencies: phase.accesses.iter().enumerate().map(|(at, access)| tail(access, via(phase, at))).collect(),
         };
         (format!("{}/{}", phase.process, phase.phase), figures)
     };
     results.phases.iter().filter(works).map(one).collect()
+}
+
+fn tail(access: &AccessResult, via: Via) -> Option<Tail> {
+    let p99 = access.latency.as_ref()?.p99.filter(|_| access.touches >= ENOUGH_ACCESSES)?;
+    let in_kernel = via == Via::Syscall || access.faults.saturating_mul(100) >= access.touches;
+    Some(Tail { p99: p99 as f64 / 1000.0, in_kernel })
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Distributions of durations: exact number, sum and largest; quantiles within 1 %.
 //!
 //! Log-linear buckets: 64 to each power of two, so a bucket is at most 1/64 of its lower bound wide and its middle
-//! is off by half of that. The buckets grow only up to the longest duration seen, 6 KiB for a second in nanoseconds.
+//! is off by half of that. The buckets grow only up to the longest duration seen, 12 KiB for a second in nanoseconds.
+
+use crate::results::Latency;
 
 /// Buckets per power of two, as a power of two.
 const PRECISION: u32 = 6;
@@ -14,22 +16,28 @@ pub struct Durations {
     pub sum: u128,
     min: u64,
     max: u64,
-    buckets: Vec<u32>,
+    buckets: Vec<u64>,
 }
 
 impl Durations {
     /// Adds a duration.
     #[inline]
     pub fn add(&mut self, ns: u64) {
+        self.add_many(ns, 1);
+    }
+
+    /// Adds a duration that there were so many of, at least one.
+    #[inline]
+    pub fn add_many(&mut self, ns: u64, times: u64) {
         let bucket = bucket(ns);
         if bucket >= self.buckets.len() {
             self.buckets.resize(bucket + 1, 0);
         }
-        self.buckets[bucket] = self.buckets[bucket].saturating_add(1);
+        self.buckets[bucket] += times;
         self.min = if self.count == 0 { ns } else { self.min.min(ns) };
         self.max = self.max.max(ns);
-        self.count += 1;
-        self.sum += u128::from(ns);
+        self.count += times;
+        self.sum += u128::from(ns) * u128::from(times);
     }
 
     /// Adds all durations of another set.
@@ -41,7 +49,7 @@ impl Durations {
             self.buckets.resize(other.buckets.len(), 0);
         }
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
-            *mine = mine.saturating_add(*theirs);
+            *mine += *theirs;
         }
         self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
@@ -69,7 +77,7 @@ impl Durations {
         let rank = ((self.count as f64 * q).ceil() as u64).max(1);
         let mut before = 0;
         let bucket = self.buckets.iter().position(|&n| {
-            before += u64::from(n);
+            before += n;
             before >= rank
         })?;
         let (low, high) = (lowest(bucket), lowest(bucket + 1) - 1);
@@ -85,11 +93,18 @@ impl Durations {
                 slots.push((if power == 0 { 0 } else { 1 << power }, u64::MAX >> (63 - power), 0));
             }
             if let Some(slot) = slots.last_mut() {
-                slot.2 += u64::from(count);
+                slot.2 += count;
             }
         }
         let empty = slots.iter().take_while(|slot| slot.2 == 0).count();
         slots.split_off(empty)
+    }
+
+    /// As in results, of nanoseconds; `None` if there are none.
+    pub fn latency(&self) -> Option<Latency> {
+        let used = self.powers_of_two().into_iter().filter(|slot| slot.2 > 0);
+        let slots = used.map(|(least, _, count)| (least, count)).collect();
+        Some(Latency { mean: self.mean()?, slots, p50: self.quantile(0.5), p99: self.quantile(0.99) })
     }
 }
 
@@ -152,8 +167,17 @@ mod tests {
     }
 
     #[test]
+    fn latencies_are_by_powers_of_two() {
+        let mut all = of(&[1_000_000]);
+        all.add_many(5, 99);
+        let (mean, slots) = ((5 * 99 + 1_000_000) as f64 / 100.0, vec![(4, 99), (524_288, 1)]);
+        assert_eq!(all.latency(), Some(Latency { mean, slots, p50: Some(5), p99: Some(5) }));
+    }
+
+    #[test]
     fn nothing_has_no_quantiles() {
         let none = Durations::default();
+        assert_eq!(none.latency(), None);
         assert_eq!((none.max(), none.mean(), none.quantile(0.5)), (None, None, None));
         assert!(none.powers_of_two().is_empty());
     }
