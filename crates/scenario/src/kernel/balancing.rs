@@ -100,7 +100,7 @@ pub struct NumaBalancing {
     pub task_search: TaskSearch,
     /// Nodes at the very limit count as neighbours (`score_nearby_nodes`; before 4.19).
     pub distance_limit_included: bool,
-    /// Shared memory without a policy of its own is left alone (`vma_policy_mof`; 3.18).
+    /// Shared memory without a policy of its own is left alone (`vma_policy_mof`; from 3.18 to before 6.12).
     pub shmem_policy: bool,
 }
 

@@ -173,6 +173,9 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
     let machine = machine::resolve::resolve(machine, &mut check);
     let scenario = machine.map(|machine| {
         let mut scenario = Scenario { title, machine, kernel, cgroups: cgroup, processes: process, run, written };
+        if !whole {
+            boot(&mut scenario);
+        }
         validate::check(&mut scenario, &mut check);
         if check.is_clean() {
             scenario.processes = instances::expand(scenario.processes, &scenario.machine);
@@ -180,6 +183,15 @@ fn layered(mut sources: Sources, mut tree: Node, directory: &Path, sets: &[Strin
         scenario
     });
     check.finish(scenario)
+}
+
+/// Sysctls that a scenario leaves to its bundle, and that a kernel sets by the machine when it boots: NUMA balancing is off
+/// on one node (`check_numabalancing_enable`, 3.8).
+fn boot(scenario: &mut Scenario) {
+    const BALANCING: &str = "kernel.sysctl.kernel.numa_balancing";
+    if scenario.machine.nodes.len() == 1 && !scenario.written.keys().any(|key| key == BALANCING) {
+        scenario.kernel.sysctl.kernel_numa_balancing.iter_mut().for_each(|mode| *mode = 0);
+    }
 }
 
 /// True if a table has every key that its type needs, without a preset or bundle.

@@ -129,6 +129,22 @@ pub struct Costs {
     /// What a new page of shared memory takes more than one of a process.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub shmem_create: Cost,
+    /// A write fault on a page of shared memory that is in memory; absent: as `page_fault`.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub shmem_write_fault: Cost,
+    /// A read fault on one, without the neighbours that it maps too (`map_around`); absent: as `page_fault`.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub shmem_read_fault: Cost,
+    /// What a read fault on a page of shared memory takes more that is not in memory: it looks for neighbours first
+    /// (`do_fault_around`).
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub shmem_look_around: Cost,
+    /// What writing a page of shared memory to swap takes more than `swap_write`.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub shmem_swap_write: Cost,
+    /// What bringing one back takes more than `swap_read`.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub shmem_swap_read: Cost,
     /// Activating a page that a call uses the second time.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub page_activate: Cost,

@@ -17,7 +17,7 @@ const HUGE: u64 = 2 << 20;
 /// True if pages and tasks are balanced over nodes in a scenario: it is on, and there are nodes to choose from.
 pub fn balances(scenario: &Scenario) -> bool {
     let on = scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode & 1 == 1);
-    on && scenario.machine.nodes.len() > 1 && scenario.processes.iter().any(|process| !process.regions.is_empty())
+    on && scenario.processes.iter().any(|process| !process.regions.is_empty())
 }
 
 /// The rules of a kernel.

@@ -347,7 +347,7 @@ impl Engine<'_> {
         let mut result = self.processes[process].result(config, &self.threads, placement, at);
         result.balancing = self.numa_time(process);
         result.active_nodes = self.numa_active_nodes(process);
-        self.settle_writes(process);
+        self.settle_accesses(process);
         for thread in self.processes[process].threads.clone() {
             let Some(accessor) = self.threads[thread].touched.take() else { continue };
             self.threads[thread].user += accessor.user();
@@ -361,17 +361,18 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// The accesses of a phase are over: what they wrote of memory that may be freed is settled.
-    fn settle_writes(&mut self, process: usize) {
-        let regions = self.processes[process].regions.iter().copied();
-        let watched: Vec<usize> = regions.filter(|&region| self.memory.regions[region].watches_writes()).collect();
-        if watched.is_empty() {
+    /// The accesses of a phase are over: which pages they have reached is settled, once reclaim asks for that.
+    fn settle_accesses(&mut self, process: usize) {
+        if !self.memory.looked {
             return;
         }
-        let threads = &mut self.threads[self.processes[process].threads.clone()];
-        let accessors = threads.iter_mut().filter_map(|thread| thread.touched.as_mut());
+        let of = &self.processes[process];
+        let accessors = self.threads[of.threads.clone()].iter_mut().filter_map(|thread| thread.touched.as_mut());
         let touches: Vec<(usize, u64)> = accessors.flat_map(Accessor::take_touches).collect();
-        watched.into_iter().for_each(|region| self.memory.settle_writes(&self.kernel, region, &touches));
+        self.memory.settle(&touches);
+        for (&region, &mapper) in of.regions.iter().zip(&of.mappers) {
+            self.memory.settle_region(&self.kernel, region, mapper);
+        }
     }
 
     /// A CPU goes offline; its threads move to others.

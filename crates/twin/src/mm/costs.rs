@@ -70,6 +70,14 @@ pub(crate) struct FaultCosts {
     pub file_buffers: Ps,
     /// A new page of shared memory, besides its allocation.
     pub shmem_create: Ps,
+    /// A fault on one that is in memory, which writes and which reads.
+    pub shmem_write_fault: Ps,
+    pub shmem_read_fault: Ps,
+    /// A read fault on one that is not in memory takes this more.
+    pub shmem_look_around: Ps,
+    /// To write one to swap, and to bring it back, takes this more.
+    pub shmem_swap_write: Ps,
+    pub shmem_swap_read: Ps,
     /// Activation of a page by a call.
     pub activate: Ps,
     /// Writeback of a dirty page until the disk has it, more for a request and for a page that is mapped, and the end of

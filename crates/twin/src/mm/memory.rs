@@ -129,7 +129,8 @@ impl AccessState {
             // Another thread has faulted it in.
             Entry::Present(_) if !of.is_mapped_by(mapper, page) => {
                 kernel.stat.events.faults += 1;
-                kernel.spend(caller.cpu, self.costs.fault);
+                let cost = if write { self.costs.shmem_write_fault } else { self.costs.shmem_read_fault };
+                kernel.spend(caller.cpu, cost);
             }
             Entry::Absent | Entry::Zero | Entry::Present(_) => {
                 let denied = std::mem::take(&mut self.denied);

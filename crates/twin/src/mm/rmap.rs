@@ -150,11 +150,12 @@ impl AccessState {
 
     /// Starts writeback of a page that reclaim will free afterwards; true if it has ended already.
     pub(crate) fn write_out(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn, class: IoClass) -> bool {
-        let file = self.regions[self.of_content(kernel.alloc.frames.content(page)).region].file;
+        let of = &self.regions[self.of_content(kernel.alloc.frames.content(page)).region];
+        let (file, more) = (of.file, if of.anon { 0 } else { self.costs.shmem_swap_write });
         if !file {
             // A device of its own interrupts the CPU that asked, when it is done.
             let end = if self.device(false).synchronous || self.is_on_disk(false) { 0 } else { self.costs.write_end };
-            kernel.spend(by.0, self.costs.swap_write + end);
+            kernel.spend(by.0, self.costs.swap_write + more + end);
         }
         let done = self.submit(kernel, by, Pages::from_slice(&[page]), (file, class));
         if !done {

@@ -10,7 +10,6 @@ pub(crate) mod binomial;
 pub(crate) mod hints;
 pub(crate) mod pool;
 
-use crate::frame::Flag;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
@@ -99,20 +98,24 @@ impl AccessState {
         }
     }
 
-    /// A phase ends, with the accesses that it has made by log since the last call of [`AccessState::end_epoch`]: which of
-    /// the region's pages that may be freed lazily they have written is drawn now, as their rates are forgotten.
-    pub(crate) fn settle_writes(&mut self, kernel: &Kernel, region: usize, touches: &[(usize, u64)]) {
+    /// A phase ends, with the accesses that it has made by log since the last call of [`AccessState::end_epoch`].
+    pub(crate) fn settle(&mut self, touches: &[(usize, u64)]) {
         let next = self.epoch + 1;
         for &(log, count) in touches {
-            if !self.regions[region].logs.iter().any(|of| of.number == log) {
-                continue;
-            }
             let log = &mut self.logs[log];
             log.now += count;
             match log.counts.last_mut() {
                 Some(last) => *last = log.now,
                 None => (log.first, log.counts) = (next, vec![log.now]),
             }
+        }
+    }
+
+    /// A phase ends: whether a mapping has accessed pages of a region since reclaim last checked them is drawn now, as the
+    /// rates are forgotten.
+    pub(crate) fn settle_region(&mut self, kernel: &Kernel, region: usize, mapper: usize) {
+        if self.regions[region].logs.is_empty() {
+            return;
         }
         let mut page = 0;
         while page < self.regions[region].len() {
@@ -123,8 +126,10 @@ impl AccessState {
             let (first, pfn) = self.regions[region].block(kernel, page, pfn);
             let pages = first..first + (1 << kernel.alloc.frames.order(pfn));
             page = pages.end;
-            if !kernel.alloc.frames.has(pfn, Flag::Swapbacked) && self.touched(region, pages) > 0 {
-                self.regions[region].touch(0, first);
+            // Of pages that were not checked the fault has set the bit.
+            let checked = self.regions[region].stamped(&pages);
+            if checked.is_some_and(|before| self.touched_by(region, mapper, &pages, before)) {
+                self.regions[region].touch(mapper, first);
             }
         }
     }

@@ -59,7 +59,7 @@ impl Region {
         }
         note_fault(kernel, caller.cpu, costs);
         if !self.anon {
-            kernel.spend(caller.cpu, costs.shmem_create);
+            kernel.spend(caller.cpu, costs.shmem_create + if write { 0 } else { costs.shmem_look_around });
         }
         self.refused.retain(|(of, _)| *of != block);
         Ok(())

@@ -63,6 +63,15 @@ impl Region {
         pages.fold(false, |any, page| rewritten.remove(page) | any)
     }
 
+    /// The epoch in which reclaim has last checked the pages of a block, if it was the same frame.
+    pub(crate) fn stamped(&self, pages: &Range<u64>) -> Option<u32> {
+        let (stamps, length) = match pages.end - pages.start {
+            HUGE => (&self.huge_stamps, HUGE),
+            _ => (&self.stamps, 1),
+        };
+        stamps.get((pages.start / length) as usize)?.checked_sub(1)
+    }
+
     /// Reclaim checks the pages of a block in an epoch; returns the epoch of the check before, if it was the same
     /// frame.
     pub(crate) fn stamp(&mut self, pages: &Range<u64>, epoch: u32) -> Option<u32> {

@@ -68,6 +68,9 @@ impl AccessState {
             return Ok(self.sleep_for_read(kernel, caller.cpu, cached, until));
         }
         self.map_from_cache(kernel, caller, fault, cached);
+        if !self.regions[region].anon {
+            self.map_around(kernel, caller.cpu, (region, mapper), page, write);
+        }
         Ok(Touched::Done)
     }
 
@@ -232,7 +235,9 @@ impl AccessState {
     /// time). It keeps its slot if it is only read and there is room.
     fn map_from_cache(&mut self, kernel: &mut Kernel, caller: &Caller, fault: Fault, cached: Pfn) {
         kernel.stat.events.faults += 1;
-        kernel.spend(caller.cpu, self.costs.fault);
+        let around = if fault.write { 0 } else { self.costs.shmem_look_around };
+        let more = if self.regions[fault.region].anon { 0 } else { self.costs.shmem_swap_read + around };
+        kernel.spend(caller.cpu, self.costs.fault + more);
         let node = kernel.node_of_frame(cached);
         let pages = 1u64 << kernel.alloc.frames.order(cached);
         let region = &mut self.regions[fault.region];
