@@ -146,6 +146,65 @@ fn a_process_waits_for_a_sample_between_phases_and_when_it_starts_late() {
     }
 }
 
+/// Two threads that read through one descriptor have one state of read-ahead: 7.3 leaves pages out of windows, and large
+/// folios become small ones.
+#[test]
+fn two_threads_that_read_one_file_ahead_have_small_folios() {
+    let process = "[[process]]\nname = \"r\"\nthreads = 2\n\
+                   [[process.region]]\nname = \"t\"\nsize = \"300 MiB\"\nkind = \"file\"\nsharing = \"private\"\n\
+                   [[process.phase]]\n[[process.phase.access]]\nregion = \"t\"\npattern = \"sequential\"\nvia = \"syscall\"\n\
+                   count = 30000\n";
+    let guest = "[machine]\npreset = \"lab-4n-7.3\"\ndistance = [[10]]\n\
+                 [[machine.node]]\ncpus = \"0-1\"\nmemory = \"384 MiB\"\n\
+                 [kernel]\nrelease = \"7.3\"\nthp = \"never\"\n[run]\nsample = \"20 s\"\ncounters = [\"numa_*\"]\n";
+    let run = ran(&format!("{guest}{process}"));
+    let phase = &run.results.phases[0];
+    assert_near("seconds", (phase.end - phase.start) as f64 / 1e9, 3.087, 0.05);
+    assert_near("allocations", run.counter("vmstat", "", "numa_hit") as f64, 19_855.0, 0.06);
+}
+
+/// Memory that processes share: faults, and swap.
+#[test]
+fn shared_memory_takes_as_long_as_in_the_guest() {
+    let machine = |release: &str, balancing: u32, more: &str| {
+        let preset = if release == "6.1" { "lab-4n".into() } else { format!("lab-4n-{release}") };
+        format!(
+            "[machine]\npreset = \"{preset}\"\ndistance = [[10]]\n[[machine.node]]\ncpus = \"0\"\nmemory = \"512 MiB\"\n\
+             [machine.swap]\nsize = \"256 MiB\"\nsynchronous = true\nlatency = \"0 us\"\nbandwidth = \"1 GB/s\"\n\
+             [kernel]\nrelease = \"{release}\"\nthp = \"never\"\n\
+             [kernel.sysctl]\n\"kernel.numa_balancing\" = {balancing}\n{more}\
+             [run]\nsample = \"20 s\"\ncounters = [\"numa_*\"]\n"
+        )
+    };
+    let process = |cgroup: &str, pattern: &str, write: &str| {
+        format!(
+            "[[process]]\nname = \"a\"\n{cgroup}[[process.region]]\nname = \"m\"\nsize = \"160 MiB\"\nkind = \"shmem\"\n\
+             populate = true\n[[process.phase]]\n[[process.phase.access]]\nregion = \"m\"\npattern = \"{pattern}\"\n\
+             write = \"{write}\"\ncount = 40000\n"
+        )
+    };
+    // Seconds of the kernel: the populate, random reads and random writes, with 64 MiB.
+    for (release, seconds) in
+        [("6.1", [4.424, 4.703, 4.449]), ("6.12", [5.335, 6.002, 5.706]), ("7.3", [5.718, 6.311, 5.944])]
+    {
+        for (write, phase) in [("0 %", 1), ("100 %", 2)] {
+            let text = machine(release, 0, "[[cgroup]]\nname = \"/box\"\nmemory.max = \"64 MiB\"\n");
+            let run = ran(&(text + &process("cgroup = \"/box\"\n", "uniform", write)));
+            let took = |at: usize| (run.results.phases[at].end - run.results.phases[at].start) as f64 / 1e9;
+            assert_near(release, took(0), seconds[0], 0.03);
+            assert_near(release, took(1), seconds[phase], 0.04);
+        }
+    }
+    // 6.12 marks it for NUMA balancing, on a machine with one node too if that is said; 6.1 does not.
+    for (release, marked, seconds) in [("6.1", 0.0, 0.084), ("6.12", 31_534.0, 0.763), ("7.3", 28_873.0, 0.728)] {
+        let run = ran(&(machine(release, 1, "") + &process("", "sequential", "100 %")));
+        let phase = &run.results.phases[1];
+        let updates = run.counter("vmstat", "", "numa_pte_updates") as f64;
+        assert!((updates - marked).abs() <= 0.1 * marked, "{release}: {updates}, kernel {marked}");
+        assert_near(release, (phase.end - phase.start) as f64 / 1e9, seconds, 0.16);
+    }
+}
+
 #[test]
 fn swapping_takes_as_long_as_in_the_guest() {
     let swap = "[machine.swap]\nsize = \"256 MiB\"\nsynchronous = true\nlatency = \"0 us\"\nbandwidth = \"1 GB/s\"\n\

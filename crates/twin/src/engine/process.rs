@@ -69,6 +69,8 @@ pub(crate) struct Thread {
     pub throttled: Throttled,
     /// What is left of its last step, where CPUs take turns.
     pub overrun: Option<Overrun>,
+    /// How far its last step was to go, and when its CPU left it there; `None`: it sleeps.
+    pub left_off: Option<(Ps, Ps)>,
 }
 
 /// Activity of a thread.
@@ -356,6 +358,7 @@ impl Thread {
             denied: false,
             throttled: None,
             overrun: None,
+            left_off: None,
         }
     }
 }

@@ -60,6 +60,7 @@ impl Engine<'_> {
         if self.recorder() == Some(thread) {
             return Ok(self.record(thread, begin, until)?);
         }
+        self.goes_on(thread);
         if turn_end.is_none() && self.run_loops_together(until)? {
             return Ok(());
         }
@@ -87,6 +88,8 @@ impl Engine<'_> {
         let waits = self.psi_stepped(thread, reclaim.is_some(), step);
         let left = self.end_turn(cpu);
         self.account(cpu, thread, begin);
+        let came_to = left.as_ref().map_or(until, |(ended, _)| ended.end);
+        self.threads[thread].left_off = Some((came_to, self.kernel.clock(cpu)));
         match left {
             Some((ended, ends)) => self.threads[thread].overrun = Some(Overrun::new(ended, ends, step, waits)),
             None => self.end_step(thread, step, waits)?,
@@ -94,6 +97,15 @@ impl Engine<'_> {
         self.process_effects(cpu, clock)?;
         self.make_ready(cpu);
         Ok(())
+    }
+
+    /// A thread goes on after others: if it was in the midst of an access, that has waited for them.
+    fn goes_on(&mut self, thread: usize) {
+        let Some((came_to, at)) = self.threads[thread].left_off.take() else { return };
+        let waited = self.kernel.clock(self.threads[thread].caller.cpu).saturating_sub(at);
+        if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
+            accessor.paused(came_to, waited);
+        }
     }
 
     /// An interrupt has taken a CPU's time since the thread began.
@@ -118,8 +130,14 @@ impl Engine<'_> {
     pub(super) fn end_step(&mut self, thread: usize, step: Step, waits: TaskState) -> Result<(), Stop> {
         match step {
             Step::On => {}
-            Step::Asleep(until) => self.sleep(thread, until, waits)?,
-            Step::Waiting => self.stop_running(thread, waits)?,
+            Step::Asleep(until) => {
+                self.threads[thread].left_off = None;
+                self.sleep(thread, until, waits)?;
+            }
+            Step::Waiting => {
+                self.threads[thread].left_off = None;
+                self.stop_running(thread, waits)?;
+            }
             Step::Ended => self.go_on(thread)?,
             Step::Still => return Err(self.stands_still(Some(thread)).into()),
             Step::Waits => return Err(self.waits_for_ever(thread).into()),

@@ -5,7 +5,6 @@
 //! are there at once, but its end, and so the thread's next sleep, is when its CPU has had turns for all of it.
 
 use super::main_loop::{Engine, Step, Stop};
-use super::process::Activity;
 use crate::lab_guest::turns::Next;
 use crate::mm::kernel::budget::Ended;
 use crate::sched::TaskState;
@@ -84,10 +83,6 @@ impl Engine<'_> {
     /// Goes on with what is left of a step, until a time.
     pub(super) fn work_off(&mut self, thread: usize, mut overrun: Overrun, begin: Ps, until: Ps) -> Result<(), Stop> {
         let cpu = self.threads[thread].caller.cpu;
-        let (came_to, waited) = (overrun.ends - overrun.left, self.kernel.clock(cpu) - begin);
-        if let Activity::Accessing(accessor) = &mut self.threads[thread].activity {
-            accessor.paused(came_to, waited);
-        }
         let pause = overrun.pauses.front().copied();
         let time = until.saturating_sub(self.kernel.clock(cpu)).min(overrun.left - pause.unwrap_or(0));
         self.kernel.spend(cpu, time);
@@ -100,6 +95,7 @@ impl Engine<'_> {
                 self.turns.iter_mut().for_each(|turns| turns.ends(at));
             }
         }
+        self.threads[thread].left_off = Some((overrun.ends - overrun.left, self.kernel.clock(cpu)));
         if overrun.left > 0 {
             self.threads[thread].overrun = Some(overrun);
             return Ok(());

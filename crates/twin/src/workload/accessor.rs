@@ -150,7 +150,7 @@ impl Accessing {
 }
 
 impl Accessor {
-    /// Others had turns for so long when the thread had come to a time of its step.
+    /// Others ran for so long when the thread had come to a time of its step.
     pub(crate) fn paused(&mut self, at: Ps, time: Ps) {
         self.list.iter_mut().for_each(|access| access.latencies.paused(at, time));
     }

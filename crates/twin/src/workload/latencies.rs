@@ -1,12 +1,13 @@
 //! Latencies of accesses without think time: from the arrival of those that arrive (open loop), else from the beginning,
 //! to the end, with faults, reclaim and waits.
 //!
-//! Where CPUs share the time of one, others' turns in the midst of an access count: for as long as the access took all
-//! of the CPU's turns, it is not over. A thread's last access is kept apart, as these turns come after the step that
-//! simulated it ([`crate::engine`]).
+//! A thread whose slice ends in the midst of an access loses its CPU when the kernel has handled the fault or the call,
+//! before the program goes on (`exit_to_user_mode_loop`; without preemption of the kernel), so the access lasts until the
+//! thread runs again. Likewise where CPUs share the time of one and others have turns. A thread's last access is kept
+//! apart, as others run after the step that simulated it ([`crate::engine`]).
 //!
-//! Not modelled: a thread that loses its CPU to another in the midst of an access that does not sleep, and accesses
-//! without a fault that others' turns hit. Compared with guests: docs/fidelity.md.
+//! Not modelled: accesses that are drawn in bulk and have no fault are hit by nobody. Compared with guests:
+//! docs/fidelity.md.
 
 use crate::time::{PS_PER_NS, Ps};
 use mmtwin_event::durations::Durations;
@@ -21,7 +22,7 @@ pub(crate) struct Latencies {
     noted: u64,
 }
 
-/// When an access began and ended without others' turns, and how long those were in the midst of it.
+/// When an access began and ended without others, and how long those ran in the midst of it.
 #[derive(Clone, Copy, Debug)]
 struct Timed {
     began: Ps,
@@ -58,7 +59,7 @@ impl Latencies {
         }
     }
 
-    /// Others had turns for so long when the thread had come to a time of its step.
+    /// Others ran for so long when the thread had come to a time of its step.
     pub(super) fn paused(&mut self, at: Ps, time: Ps) {
         let within = self.last.iter_mut().filter(|timed| timed.began < at && at < timed.ended);
         within.for_each(|timed| timed.paused += time);
@@ -79,7 +80,7 @@ mod tests {
     const US: Ps = 1_000_000;
 
     #[test]
-    fn turns_of_others_in_the_midst_of_an_access_count() {
+    fn others_in_the_midst_of_an_access_count() {
         let mut of = Latencies::default();
         of.took(0, 10 * US);
         of.paused(10 * US, 500 * US);

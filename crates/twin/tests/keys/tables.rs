@@ -297,6 +297,11 @@ machine.cost.file_create | reclaim-6.1 | 1900 ns
 machine.cost.file_dirty | reclaim-6.1 | 1900 ns
 machine.cost.file_buffers | reclaim-6.1 | 1900 ns
 machine.cost.shmem_create | reclaim-6.1; process.mapped.region.file.kind=shmem | 1900 ns
+machine.cost.shmem_write_fault | shared-6.1 | 1900 ns
+machine.cost.shmem_read_fault | shared-6.1 | 1900 ns
+machine.cost.shmem_look_around | reclaim-6.1; process.mapped.region.file.kind=shmem | 1900 ns
+machine.cost.shmem_swap_write | reclaim-6.1; process.mapped.region.file.kind=shmem | 1900 ns
+machine.cost.shmem_swap_read | reclaim-6.1; process.mapped.region.file.kind=shmem | 1900 ns
 machine.cost.page_activate | reclaim-6.1; process.reader.region.file.size=2 MiB | 1900 ns
 machine.cost.writeback_page | reclaim-6.1 | 2900 ns
 machine.cost.writeback_request | reclaim-6.1 | 2900 ns

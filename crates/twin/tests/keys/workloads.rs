@@ -332,3 +332,19 @@ pattern = "sequential"
 write = 1.0
 count = 2048
 "#;
+
+/// A process populates shared memory, and another reads and writes it later.
+pub fn shared() -> String {
+    let region = "[[process.region]]; name = 'segment'; size = '4 MiB'; kind = 'shmem'; file = 'segment'";
+    let walk = |write: &str| {
+        format!(
+            "[[process.phase.access]]; region = 'segment'; pattern = 'sequential'; write = '{write}'; count = 512; "
+        )
+    };
+    toml(&format!(
+        "[[process]]; name = 'first'; {region}; populate = true; [[process.phase]]; duration = '300 ms'; [[process]]; \
+         name = 'second'; start = '100 ms'; {region}; [[process.phase]]; {}[[process.phase]]; {}",
+        walk("0 %"),
+        walk("100 %").replace("count = 512", "count = 1024")
+    ))
+}

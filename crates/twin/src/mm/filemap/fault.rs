@@ -31,7 +31,7 @@ impl AccessState {
         let sequential = kernel.reclaim.rules.mmap_sequential;
         self.use_file(kernel, caller, region, page)?;
         let begins = reader.pending.is_none() && reader.brought.is_empty();
-        if !self.finish(kernel, caller, region, reader)? {
+        if !self.finish(kernel, caller, (region, mapper), reader)? {
             return Ok(Touched::Again);
         }
         self.regions[region].tables.reach(kernel, caller, page)?;
@@ -80,7 +80,7 @@ impl AccessState {
                     self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), None)?
                 } else {
                     reader.pending = self.regions[region].readahead[mapper].around(windows, page, limits);
-                    self.finish(kernel, caller, region, reader)?
+                    self.finish(kernel, caller, (region, mapper), reader)?
                 };
                 if !all {
                     return Ok(Touched::Again);

@@ -62,7 +62,7 @@ impl AccessState {
         if write {
             return self.write_call(kernel, caller, region, page);
         }
-        if !self.finish(kernel, caller, region, reader)? {
+        if !self.finish(kernel, caller, (region, mapper), reader)? {
             return Ok(Touched::Again);
         }
         let pfn = match self.regions[region].entry(page) {

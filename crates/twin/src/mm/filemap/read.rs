@@ -45,7 +45,7 @@ impl AccessState {
             reader.pending.iter_mut().for_each(|window| window.order = 0);
         }
         self.regions[region].readahead[mapper] = ra;
-        self.finish(kernel, caller, region, reader)
+        self.finish(kernel, caller, (region, mapper), reader)
     }
 
     /// Reads the rest of a window; false: it ends early, because a thread has been woken.
@@ -53,7 +53,7 @@ impl AccessState {
         &mut self,
         kernel: &mut Kernel,
         caller: &mut Caller,
-        region: usize,
+        (region, mapper): (usize, usize),
         reader: &mut Reader,
     ) -> Result<bool, AllocationFailure> {
         // Where read-ahead allocates cold pages, a window is always completed, and its pages are not denied; a slab of the
@@ -62,6 +62,7 @@ impl AccessState {
         let mut denied = !insists && std::mem::take(&mut self.denied);
         if let Some(window) = reader.pending.as_mut().filter(|window| denied && window.folio() > 0) {
             window.without_folios();
+            self.regions[region].readahead[mapper].order = 0;
             denied = false;
         }
         reader.alone |= denied;
@@ -76,6 +77,7 @@ impl AccessState {
                 continue;
             }
             if self.regions[region].is_cached(page) {
+                self.regions[region].readahead[mapper].order = 0;
                 self.read(kernel, caller.cpu, region, &mut reader.brought);
             } else {
                 let brought = self.bring(kernel, caller, region, page, &Request { order, ..AHEAD });
