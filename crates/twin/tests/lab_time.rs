@@ -146,6 +146,20 @@ fn a_process_waits_for_a_sample_between_phases_and_when_it_starts_late() {
     }
 }
 
+/// Faults that miss so often that they read their page alone.
+#[test]
+fn writes_at_random_to_a_mapped_file_take_as_long_as_in_the_guest() {
+    let process = "[[process]]\nname = \"w\"\n[[process.region]]\nname = \"f\"\nsize = \"225 MiB\"\nkind = \"file\"\n\
+                   [[process.phase]]\n[[process.phase.access]]\nregion = \"f\"\npattern = \"uniform\"\nwrite = 1.0\n\
+                   think = \"100 us\"\ncount = 11000\n";
+    for (release, seconds) in [("6.1", 2.115), ("6.12", 2.259)] {
+        let guest = guest(release).replace("disk.latency = \"500 us\"\n", "").replace("\"0-3\"", "\"0\"");
+        let run = ran(&format!("{guest}{process}"));
+        let phase = &run.results.phases[0];
+        assert_near(release, (phase.end - phase.start) as f64 / 1e9, seconds, 0.05);
+    }
+}
+
 /// Two threads that read through one descriptor have one state of read-ahead: 7.3 leaves pages out of windows, and large
 /// folios become small ones.
 #[test]

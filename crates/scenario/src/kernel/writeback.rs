@@ -14,6 +14,9 @@ pub struct Writeback {
     /// Where there is swap, limits of dirty pages are parts of anonymous memory too (`global_dirtyable_memory`; before
     /// 3.14).
     pub dirtyable_anon: bool,
+    /// A task that is above the limits of its cgroup has the flushers of others write what it has dirtied in their files
+    /// (`mem_cgroup_flush_foreign`; 5.4 and newer).
+    pub foreign_flush: bool,
     /// Mechanism that ends the delays of dm-delay, the disk of the lab's guests.
     pub dm_delay: DmDelay,
 }

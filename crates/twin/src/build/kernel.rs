@@ -225,7 +225,7 @@ pub(super) fn reclaim(of: &Kernel) -> reclaim::Rules {
 /// When and how much is written back.
 pub(crate) fn writeback(of: &Kernel, has_swap: bool) -> writeback::Rules {
     const NS_PER_CS: u64 = 10_000_000;
-    let Writeback { only_expired, dm_delay, dirtyable_anon } = of.writeback;
+    let Writeback { only_expired, dm_delay, dirtyable_anon, foreign_flush } = of.writeback;
     let sysctl = &of.sysctl;
     let limit = |percent: u32, bytes: Option<u64>| match bytes {
         Some(bytes) if bytes > 0 => Limit::Pages(bytes.div_ceil(4096)),
@@ -241,6 +241,7 @@ pub(crate) fn writeback(of: &Kernel, has_swap: bool) -> writeback::Rules {
         interval: u64::from(sysctl.vm_dirty_writeback_centisecs) * NS_PER_CS,
         laptop_mode: sysctl.vm_laptop_mode != 0,
         only_expired,
+        foreign_flush,
         ends_anywhere: dm_delay == DmDelay::Thread,
         request_pages: if by_zone(of).is_some() { 15 } else { writeback::Rules::DEFAULT.request_pages },
         by_cgroup: of.cgroup == CgroupVersion::V2 && by_zone(of).is_none(),

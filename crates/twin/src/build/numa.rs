@@ -14,7 +14,7 @@ const FIRST_ADDRESS: u64 = 0x7f00_0000_0000;
 /// Bytes that a huge page has.
 const HUGE: u64 = 2 << 20;
 
-/// True if pages and tasks are balanced over nodes in a scenario: it is on, and there are nodes to choose from.
+/// True if pages are marked for NUMA balancing in a scenario: it is on, and there are pages.
 pub fn balances(scenario: &Scenario) -> bool {
     let on = scenario.kernel.sysctl.kernel_numa_balancing.is_some_and(|mode| mode & 1 == 1);
     on && scenario.processes.iter().any(|process| !process.regions.is_empty())

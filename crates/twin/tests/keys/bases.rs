@@ -95,6 +95,10 @@ pub fn text(name: &str) -> String {
                 "duration = '1 s'; sample = '500 ms'; events = ['vmscan:*', 'compaction:*', 'kmem:mm_page_alloc']";
             scenario(&ring("32 MiB"), release, NO_BALANCING, workloads::HUGE, run)
         }
+        "foreign" => {
+            let run = "duration = '3 s'; events = ['writeback:*']";
+            scenario(&ring("64 MiB"), release, NO_BALANCING, &workloads::one_file_of_two_cgroups(), run)
+        }
         "shared" => scenario(&ring("64 MiB"), release, NO_BALANCING, &workloads::shared(), ""),
         "write" => scenario(&ring("64 MiB"), release, "", &workloads::journal(), "duration = '7 s'"),
         "preset" => scenario("[machine]\npreset = 'broadwell-2s'\n", release, "", &pages, ""),

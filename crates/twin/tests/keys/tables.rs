@@ -56,6 +56,7 @@ kernel.filemap.large_folios | reclaim-6.1; kernel.filemap.readahead=aligned | tr
 kernel.filemap.large_folios | reclaim-6.1 | true | refused large_folios
 kernel.filemap.cold_pages | reclaim-6.1 | true
 kernel.filemap.writes_mark_accessed | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.reader.region.file.size=4 MiB; process.heap.region.heap.size=4 MiB | true
+kernel.writeback.foreign_flush | foreign-6.1 | false
 kernel.writeback.dirtyable_anon | reclaim-6.1; machine.swap.size=1 GiB | true
 kernel.writeback.only_expired | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.reader.region.file.size=4 MiB; process.heap.region.heap.size=4 MiB; kernel.sysctl.vm.dirty_writeback_centisecs=5; kernel.sysctl.vm.dirty_expire_centisecs=10 | true
 kernel.writeback.dm_delay | reclaim-6.1; machine.disk.ticks=true | thread

@@ -348,3 +348,16 @@ pub fn shared() -> String {
         walk("100 %").replace("count = 512", "count = 1024")
     ))
 }
+
+/// Two cgroups with small limits write to one file; the second one's pages are in a file of the first.
+pub fn one_file_of_two_cgroups() -> String {
+    let writer = |name: &str, start: &str| {
+        format!(
+            "[[cgroup]]; name = '/{name}'; memory = {{ max = '12 MiB' }}; [[process]]; name = '{name}'; cgroup = '/{name}'; \
+             start = '{start}'; [[process.region]]; name = 'log'; size = '40 MiB'; kind = 'file'; file = 'log'; \
+             [[process.phase]]; [[process.phase.access]]; region = 'log'; pattern = 'uniform'; via = 'syscall'; \
+             write = 1.0; think = '10 us'; count = 20000; "
+        )
+    };
+    toml(&(writer("a", "0 s") + &writer("b", "100 ms")))
+}

@@ -53,6 +53,7 @@ impl AccessState {
                 let marked = kernel.alloc.frames.set_flag(head, Flag::Reclaim, false);
                 reads = marked;
                 if marked {
+                    self.made_again(kernel);
                     self.drops_mmap_lock(kernel, caller.cpu);
                     if !write && hits == MmapHits::Faults {
                         self.regions[region].readahead[mapper].hit(1);
@@ -75,11 +76,16 @@ impl AccessState {
                 kernel.reclaim.note(caller.cgroup, |events| events.pgmajfault += 1);
                 reads = true;
                 tried = true;
-                self.drops_mmap_lock(kernel, caller.cpu);
+                self.made_again(kernel);
                 let all = if sequential && self.regions[region].readahead[mapper].is_next(page) {
                     self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), None)?
                 } else {
-                    reader.pending = self.regions[region].readahead[mapper].around(windows, page, limits);
+                    let window = self.regions[region].readahead[mapper].around(windows, page, limits);
+                    // A fault that reads its page alone takes no longer for that.
+                    if window.is_some_and(|window| window.end - window.start > 1) {
+                        self.drops_mmap_lock(kernel, caller.cpu);
+                    }
+                    reader.pending = window;
                     self.finish(kernel, caller, (region, mapper), reader)?
                 };
                 if !all {
@@ -120,11 +126,14 @@ impl AccessState {
         Ok(Touched::Done)
     }
 
-    /// A fault that reads, or reads ahead, drops `mmap_lock` for that and is made again.
+    /// A fault that reads, or reads ahead, is made again, which some kernels count.
+    fn made_again(&self, kernel: &mut Kernel) {
+        kernel.stat.events.faults += u64::from(kernel.reclaim.rules.retries == Retries::Reads);
+    }
+
+    /// One that reads several pages drops `mmap_lock` meanwhile.
     fn drops_mmap_lock(&self, kernel: &mut Kernel, cpu: u32) {
-        let retries = kernel.reclaim.rules.retries;
-        kernel.stat.events.faults += u64::from(retries == Retries::Reads);
-        if retries != Retries::Waits {
+        if kernel.reclaim.rules.retries != Retries::Waits {
             kernel.spend(cpu, self.costs.retry);
         }
     }

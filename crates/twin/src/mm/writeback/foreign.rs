@@ -64,6 +64,9 @@ impl History {
 impl Writeback {
     /// A page of a cgroup has become dirty in a file of another.
     pub(super) fn track_foreign_dirty(&mut self, cgroup: usize, of: usize, now: Ns) {
+        if !self.rules.foreign_flush {
+            return;
+        }
         let expire = self.rules.expire;
         let known = &mut self.wbs[cgroup].foreign;
         if let Some(foreign) = known.iter_mut().find(|foreign| foreign.of == of) {

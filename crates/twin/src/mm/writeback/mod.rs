@@ -60,6 +60,8 @@ pub struct Rules {
     pub laptop_mode: bool,
     /// Periodic writing leaves files alone that are not old, even those that other works have begun (6.10 and later).
     pub only_expired: bool,
+    /// Tasks have the flushers of other cgroups write what they dirty in their files (5.4 and later).
+    pub foreign_flush: bool,
     /// Writes end on any free CPU, not on the one where the first one did: a delayed disk has a thread for that from
     /// 6.7 on, before a bound worker.
     pub ends_anywhere: bool,
@@ -80,6 +82,7 @@ impl Rules {
         interval: 5_000_000_000,
         laptop_mode: false,
         only_expired: false,
+        foreign_flush: true,
         ends_anywhere: false,
         request_pages: MOST,
         by_cgroup: false,
