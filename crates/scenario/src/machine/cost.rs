@@ -102,7 +102,8 @@ pub struct Costs {
     /// Mapping one more page of a file that is in memory, in a fault on one of its neighbours.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub map_around: Cost,
-    /// What a fault on a file takes more that reads or reads ahead: it drops `mmap_lock` and is made again (5.1 and later).
+    /// What a fault on a file takes more that reads several pages or reads ahead: it drops `mmap_lock` and is made again (5.1 and
+    /// later).
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub fault_retry: Cost,
     /// A call that reads or writes a page of a file that is in memory.

@@ -190,7 +190,7 @@ impl Readahead {
 
     /// The next window is behind what is in memory after a mark that another reader has set. The kernel's search begins
     /// at the page behind the mark. If that is in the marked folio, the slots that it looks at lag behind the index that it
-    /// counts by one page (`page_cache_next_miss`), so that the window leaves out the first page that is missing; and
+    /// counts by one page (`page_cache_next_miss`), so that the window skips the first page that is missing; and
     /// where a whole window is in memory there is none.
     fn beyond(
         &mut self,
@@ -304,7 +304,7 @@ mod tests {
     /// Two threads read parts of a file through one descriptor, of 7.3: what is cached of the first when it comes to its mark
     /// while the other's window is the last.
     #[test]
-    fn behind_the_mark_of_a_large_folio_a_page_is_left_out() {
+    fn behind_the_mark_of_a_large_folio_a_page_is_skipped() {
         let limits = Limits { max: 32, len: 1000 };
         let window = |order: u32, cached: u64| {
             let mut ra = Readahead { start: 500, size: 8, async_size: 8, order: 0, ..Readahead::default() };

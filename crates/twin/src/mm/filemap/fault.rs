@@ -81,7 +81,6 @@ impl AccessState {
                     self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), None)?
                 } else {
                     let window = self.regions[region].readahead[mapper].around(windows, page, limits);
-                    // A fault that reads its page alone takes no longer for that.
                     if window.is_some_and(|window| window.end - window.start > 1) {
                         self.drops_mmap_lock(kernel, caller.cpu);
                     }
@@ -131,7 +130,8 @@ impl AccessState {
         kernel.stat.events.faults += u64::from(kernel.reclaim.rules.retries == Retries::Reads);
     }
 
-    /// One that reads several pages drops `mmap_lock` meanwhile.
+    /// What that takes is known of faults that read several pages; one that reads its page alone takes no longer in guests
+    /// (docs/model/notebook.md, "Faults that read one page").
     fn drops_mmap_lock(&self, kernel: &mut Kernel, cpu: u32) {
         if kernel.reclaim.rules.retries != Retries::Waits {
             kernel.spend(cpu, self.costs.retry);
