@@ -130,6 +130,10 @@ pub struct Costs {
     /// What a new page of shared memory takes more than one of a process.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub shmem_create: Cost,
+    /// From a fault on a page of shared memory that is not in memory until the page is added to the page cache. Another
+    /// process that faults on the page meanwhile allocates one too, and frees it. Absent: such faults do not meet.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub shmem_add: Cost,
     /// A write fault on a page of shared memory that is in memory; absent: as `page_fault`.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub shmem_write_fault: Cost,

@@ -216,6 +216,7 @@ pub(crate) fn fault_costs(scenario: &Scenario) -> FaultCosts {
         file_dirty: cost.file_dirty.0,
         file_buffers: cost.file_buffers.0,
         shmem_create: cost.shmem_create.0,
+        shmem_add: cost.shmem_add.0,
         shmem_write_fault: or(cost.shmem_write_fault, cost.page_fault),
         shmem_read_fault: or(cost.shmem_read_fault, cost.page_fault),
         shmem_look_around: cost.shmem_look_around.0,

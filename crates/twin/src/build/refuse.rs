@@ -326,6 +326,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         file_dirty: _,
         file_buffers: _,
         shmem_create: _,
+        shmem_add: _,
         shmem_write_fault: _,
         shmem_read_fault: _,
         shmem_look_around: _,

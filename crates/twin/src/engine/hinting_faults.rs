@@ -155,6 +155,7 @@ impl Engine<'_> {
             match accessor.run(&mut self.memory, &mut self.kernel, &mut at.caller, until) {
                 Ok(AccessProgress::On) => return Ok(Step::On),
                 Ok(AccessProgress::Asleep(until)) => return Ok(Step::Asleep(until)),
+                Ok(AccessProgress::Waiting) => return Ok(Step::Waiting),
                 Ok(AccessProgress::Done) => return Ok(Step::Ended),
                 Ok(AccessProgress::Marked(mapping, unit)) => {
                     if self.hint_fault(thread, mapping, unit)? {

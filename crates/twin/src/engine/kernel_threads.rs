@@ -161,6 +161,7 @@ impl Engine<'_> {
         if idle {
             self.kernel.wait(to, at);
             self.kernel.leave_idle(to)?;
+            self.turns.iter_mut().for_each(|turns| turns.other_wakes(at));
         }
         self.psi_runnable(thread, at);
         self.make_ready(to);

@@ -329,7 +329,11 @@ impl Engine<'_> {
             self.kernel.release_isolated(pid);
             self.kernel.writeback.granted.retain(|&to| to != pid);
             let regions = &self.processes[process].regions;
-            regions.iter().for_each(|&region| self.memory.regions[region].lock.leave(pid));
+            for &region in regions {
+                let of = &mut self.memory.regions[region];
+                of.lock.leave(pid);
+                self.kernel.writeback.granted.extend(of.adding.leave(pid));
+            }
             match std::mem::take(&mut this.activity) {
                 Activity::Action(number, Some(working)) => self.end_action(thread, number, working),
                 Activity::Accessing(accessor) => this.touched = Some(accessor),

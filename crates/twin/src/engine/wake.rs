@@ -36,6 +36,7 @@ impl Engine<'_> {
         if idle {
             self.kernel.wait(cpu, at);
             self.kernel.leave_idle(cpu)?;
+            self.turns.iter_mut().for_each(|turns| turns.other_wakes(at));
         }
         self.psi_runnable(thread, at);
         self.make_ready(cpu);

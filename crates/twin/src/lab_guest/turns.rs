@@ -27,6 +27,8 @@ pub(crate) struct Turns {
     cpu: u32,
     end: Ps,
     lasts: bool,
+    /// When it began, if its CPU is the only one that is busy: turn after turn until the timer.
+    alone: Option<Ps>,
     /// Length of the turns of this round.
     length: Ps,
     /// By CPU: its next turn has a new length.
@@ -56,6 +58,7 @@ impl Turns {
             cpu: 0,
             end: 0,
             lasts: false,
+            alone: None,
             length: 0,
             kicked: vec![true; cpus],
             behind: 0,
@@ -94,6 +97,16 @@ impl Turns {
         }
     }
 
+    /// Another CPU leaves idle: one that was alone has the rest of this round's turn.
+    pub(crate) fn other_wakes(&mut self, now: Ps) {
+        let Some(mut end) = self.alone.take().filter(|_| self.lasts) else { return };
+        let cpus = u64::from(qemu_cpus(self.kicked.len() as u32));
+        while end <= now {
+            end += (self.timer.saturating_sub(end) / cpus).max(SHORTEST);
+        }
+        self.end = self.end.min(end);
+    }
+
     /// The turn ends, and every CPU's next turn has a new length (`qemu_cpu_kick`).
     pub(crate) fn kick(&mut self) {
         self.lasts = false;
@@ -127,6 +140,7 @@ impl Turns {
             self.kicked.fill(true);
         }
         (self.cpu, self.behind, self.end, self.lasts) = (cpu, cpu, now + length, true);
+        self.alone = (busy == 1).then_some(now);
         Some(cpu)
     }
 

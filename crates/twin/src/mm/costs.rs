@@ -70,6 +70,8 @@ pub(crate) struct FaultCosts {
     pub file_buffers: Ps,
     /// A new page of shared memory, besides its allocation.
     pub shmem_create: Ps,
+    /// From a fault on one until it is added to the page cache.
+    pub shmem_add: Ps,
     /// A fault on one that is in memory, which writes and which reads.
     pub shmem_write_fault: Ps,
     pub shmem_read_fault: Ps,

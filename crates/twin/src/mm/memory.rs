@@ -124,6 +124,19 @@ impl AccessState {
         if of.file {
             return self.file_fault(kernel, caller, (region, mapper, reader), page, write);
         }
+        if !of.anon && of.users > 1 && self.costs.shmem_add > 0 {
+            let step = self.add_shared(kernel, caller, (region, mapper), page, write)?;
+            match step {
+                Some(Touched::Done) => {
+                    self.regions[region].touch(mapper, page);
+                    self.map_around(kernel, caller.cpu, (region, mapper), page, write);
+                    return Ok(Touched::Done);
+                }
+                Some(later) => return Ok(later),
+                None => {}
+            }
+        }
+        let of = &mut self.regions[region];
         match of.entry(page) {
             Entry::Gone(_) => return self.swap_in(kernel, caller, (region, mapper, reader), page, write),
             // Another thread has faulted it in.

@@ -46,6 +46,7 @@ pub(crate) mod region;
 pub mod replacement;
 pub(crate) mod rmap;
 pub(crate) mod shmem;
+pub(crate) mod shmem_add;
 pub mod slab;
 pub(crate) mod slowpath;
 pub(crate) mod stall;

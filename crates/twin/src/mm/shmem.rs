@@ -25,7 +25,7 @@ impl AccessState {
         if let Entry::Gone(_) = self.regions[region].entry(page) {
             match self.swap_in(kernel, caller, (region, mapper, reader), page, write)? {
                 Touched::Done => {}
-                later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
+                later => return Ok(later),
             }
         }
         match self.regions[region].entry(page) {

@@ -83,6 +83,8 @@ pub(crate) enum AccessProgress {
     On,
     /// It sleeps until then.
     Asleep(Ps),
+    /// It sleeps until another thread wakes it.
+    Waiting,
     /// All accesses have reached their counts.
     Done,
     /// To a marked page of a mapping.

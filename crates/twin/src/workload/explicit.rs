@@ -74,6 +74,7 @@ pub(super) fn touch(
         Touched::Done => {}
         Touched::Wait(until) => return Ok(Some(AccessProgress::Asleep(until))),
         Touched::Again => return Ok(Some(AccessProgress::On)),
+        Touched::Locked => return Ok(Some(AccessProgress::Waiting)),
     }
     // Calls do not go through page tables.
     let via_table = access.plan.via == Via::Mmap || state.regions[access.region].anon;
@@ -135,7 +136,7 @@ fn come_to(
     while !state.regions[region].is_mapped(mapper, page, touch.write) {
         match state.fault(kernel, caller, (region, mapper, &mut access.reader), page, touch.write)? {
             Touched::Done => access.faults += 1,
-            later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
+            later => return Ok(later),
         }
     }
     let of = &mut state.regions[region];

@@ -151,6 +151,7 @@ fn finish(
             Touched::Done => {}
             Touched::Wait(until) => return Ok(Some(AccessProgress::Asleep(until))),
             Touched::Again => return Ok(Some(AccessProgress::On)),
+            Touched::Locked => return Ok(Some(AccessProgress::Waiting)),
         }
         access.latencies.took(begun, kernel.clock(cpu) + access.touch_time());
         accessor.rest.begun = None;
@@ -338,7 +339,7 @@ fn fault_in(
             }
             match came? {
                 Touched::Done => access.faults += 1,
-                later @ (Touched::Wait(_) | Touched::Again) => return Ok(later),
+                later => return Ok(later),
             }
         }
     }

@@ -31,6 +31,8 @@ pub(crate) enum Touched {
     Wait(Ps),
     /// A thread was woken meanwhile, which may preempt this one.
     Again,
+    /// Another task has the page locked, and wakes this one when it unlocks it.
+    Locked,
 }
 
 /// A thread that reads a file: windows that it is reading. The state of read-ahead is that of the open file

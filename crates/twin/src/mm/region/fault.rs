@@ -57,10 +57,10 @@ impl Region {
         if zero {
             kernel.spend(caller.cpu, costs.zero_write);
         }
-        note_fault(kernel, caller.cpu, costs);
-        if !self.anon {
-            kernel.spend(caller.cpu, costs.shmem_create + if write { 0 } else { costs.shmem_look_around });
-        }
+        kernel.stat.events.faults += 1;
+        let shared = costs.shmem_create + if write { 0 } else { costs.shmem_look_around };
+        let time = costs.fault + if self.anon { 0 } else { shared };
+        kernel.spend(caller.cpu, time.saturating_sub(self.adding.took(caller.task.pid)));
         self.refused.retain(|(of, _)| *of != block);
         Ok(())
     }

@@ -19,6 +19,7 @@ use crate::mm::kernel::Kernel;
 use crate::mm::page_tables::Tables;
 use crate::mm::prot_numa::Bits;
 use crate::mm::readahead::Readahead;
+use crate::mm::shmem_add::Adding;
 use crate::mm::swap::readahead::Window;
 use crate::mm::tlb::Cpus;
 use crate::mm::writeback::foreign::History;
@@ -71,6 +72,8 @@ pub(crate) struct Region {
     dirty: Bits,
     /// Lock of the tasks that write to the file by system calls.
     pub lock: Lock,
+    /// Faults that add pages of shared memory.
+    pub adding: Adding,
     /// Tick in which a write last changed the file's times.
     pub changed_at: u64,
     /// Whose flusher writes the file (`i_wb`), and who has written to it.
@@ -153,6 +156,7 @@ impl Region {
             mapped,
             dirty,
             lock: Lock::default(),
+            adding: Adding::default(),
             changed_at: u64::MAX,
             wb: 0,
             foreign: History::default(),
