@@ -38,9 +38,12 @@ pub struct Worker {
     /// began.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub think_excess: Time,
-    /// Loading the module of a `vmalloc-test`, which precedes it in its phase.
+    /// CPU time of loading the module of a `vmalloc-test`, which precedes it in its phase.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub module_load: Time,
+    /// What it sleeps meanwhile.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub module_wait: Time,
 }
 
 /// Checks how much it is.
@@ -55,6 +58,7 @@ pub(super) fn check(text: &MachineText, check: &mut Check<'_>) {
         chance: _,
         think_excess: _,
         module_load: _,
+        module_wait: _,
     } = text.worker;
     for (key, pages, most) in [
         ("heap_pages", heap_pages.get(), MAX_HEAP),

@@ -160,6 +160,7 @@ pub(crate) fn heap(of: &say::Machine) -> Heap {
         chance: _,
         think_excess: _,
         module_load: _,
+        module_wait: _,
     } = of.worker;
     Heap { pages: heap_pages.get(), per_thread: heap_pages_per_thread, absent: heap_absent_pages, hot: heap_hot_pages }
 }

@@ -32,7 +32,11 @@ impl Engine<'_> {
         }
         let begun = self.kernel.clock(self.threads[thread].caller.cpu).div_ceil(PS_PER_NS);
         // The module is loaded first.
-        let start = begun + self.scenario.machine.worker.module_load.0;
+        let worker = &self.scenario.machine.worker;
+        if working.paused == 0 && worker.module_wait.0 > 0 {
+            return Ok(Step::Asleep((begun + worker.module_wait.0) * PS_PER_NS));
+        }
+        let start = begun + worker.module_load.0;
         let online = self.kernel.stat.online().len() as u32;
         let params = build::vmalloc_test(self.scenario, &action.kind, threads as u32, online);
         let params = params.map_err(RunError::from)?;

@@ -16,14 +16,13 @@ use super::region::Entry;
 use crate::page_alloc::{AllocationFailure, Caller, Request};
 use crate::time::Ps;
 
-/// A task that sleeps for a page's lock and is not woken checks again: its owner may have ended. 100 ms.
-const AGAIN: Ps = 100_000_000_000;
-
 /// What faults on a region of shared memory are under way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Adding {
     begun: Vec<Begun>,
     locked: Vec<Locked>,
+    /// Tasks that have slept for a page's lock and not gone on.
+    slept: Vec<i32>,
 }
 
 /// A task has allocated a page and not come to add it.
@@ -72,14 +71,21 @@ impl Adding {
     /// A task waits for a page if another has it locked.
     fn wait(&mut self, task: i32, page: u64) -> bool {
         let Some(of) = self.locked.iter_mut().find(|of| of.page == page) else { return false };
-        of.waiting.retain(|waits| *waits != task);
         of.waiting.push(task);
+        self.slept.push(task);
         true
+    }
+
+    /// True if a task has slept for a page's lock.
+    fn goes_on(&mut self, task: i32) -> bool {
+        let at = self.slept.iter().position(|slept| *slept == task);
+        at.map(|at| self.slept.swap_remove(at)).is_some()
     }
 
     /// A task goes on with something else: who waits for its page.
     pub(crate) fn leave(&mut self, task: i32) -> Vec<i32> {
         self.begun.retain(|of| of.task != task);
+        self.slept.retain(|slept| *slept != task);
         self.locked.iter_mut().for_each(|of| of.waiting.retain(|waits| *waits != task));
         self.unlock(task).unwrap_or_default()
     }
@@ -123,11 +129,12 @@ impl AccessState {
                         debug_assert!(freed.is_ok());
                     }
                 }
-                if of.is_mapped_by(mapper, page) || !of.adding.wait(task, page) {
-                    return Ok(None);
+                if of.adding.goes_on(task) {
+                    // To sleep and to wake up takes half of what it does for a read.
+                    kernel.spend(caller.cpu, self.costs.io_schedule / 2);
                 }
-                kernel.spend(caller.cpu, self.costs.io_schedule);
-                Ok(Some(Touched::Wait(kernel.clock(caller.cpu) + AGAIN)))
+                let waits = !of.is_mapped_by(mapper, page) && of.adding.wait(task, page);
+                Ok(waits.then_some(Touched::Locked))
             }
             Entry::Zero | Entry::Gone(_) => Ok(None),
         }

@@ -353,6 +353,7 @@ machine.worker.access | reclaim-6.1 | 100 us
 machine.worker.access_in_order | reclaim-6.1 | 100 us
 machine.worker.chance | reclaim-6.1 | 100 us
 machine.worker.module_load | vmalloc-6.9 | 9 ms
+machine.worker.module_wait | vmalloc-6.9 | 9 ms
 machine.worker.think_excess | reclaim-6.1 | 100 us
 machine.figure.of | figure-6.1 | machine.figure.0.of=["cost"] | describes
 machine.figure.provenance | figure-6.1 | machine.figure.0.provenance=measured | describes
