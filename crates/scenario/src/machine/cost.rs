@@ -194,6 +194,9 @@ pub struct Costs {
     /// Bringing a page into swap, besides taking it out of page tables and copying it.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub swap_write: Cost,
+    /// The same for each further page of a huge page.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub swap_write_further: Cost,
     /// Passing a slot in the search for a free one, where no cluster of slots is free; nothing from 6.12 on.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub swap_slot_scan: Cost,

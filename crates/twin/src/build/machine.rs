@@ -197,6 +197,7 @@ pub(crate) fn fault_costs(scenario: &Scenario) -> FaultCosts {
         batch: cost.reclaim_batch.0,
         pass: cost.reclaim_pass.0,
         swap_write: cost.swap_write.0,
+        swap_write_further: cost.swap_write_further.0,
         pass_slot: cost.swap_slot_scan.0,
         swap_read: cost.swap_read.0,
         io_schedule: cost.io_schedule.0,

@@ -350,6 +350,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         reclaim_batch: _,
         reclaim_pass: _,
         swap_write: _,
+        swap_write_further: _,
         swap_slot_scan: _,
         swap_read: _,
         io_schedule: _,

@@ -115,6 +115,9 @@ impl Engine<'_> {
             return Ok(());
         }
         region.tables.free(kernel, &caller)?;
+        for (_, huge) in std::mem::take(&mut region.without_table) {
+            kernel.release(&caller, huge.page)?;
+        }
         // Files, on a disk or in memory, stay.
         let (ends, all) = (region.anon || region.temporary, 0..region.len());
         if region.temporary {

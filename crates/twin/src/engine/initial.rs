@@ -93,6 +93,10 @@ impl Engine<'_> {
             if kind == SHMEM || run.mapped && kind >= FILE {
                 region.map_shared(0, place, node);
             }
+            if run.mapped {
+                // Whoever mapped it accessed it, and reclaim has not looked since.
+                (place..place + (1 << run.order)).for_each(|page| region.touch(0, page));
+            }
             others.used[kind] += 1 << run.order;
             self.kernel.prepare(&caller, page, region.content(place), &flags);
             region.items().iter().for_each(|&item| self.kernel.stat.pages.add(node, item, 1 << run.order));

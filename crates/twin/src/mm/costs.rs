@@ -52,6 +52,8 @@ pub(crate) struct FaultCosts {
     pub pass: Ps,
     /// To write a page to swap, and to read one from it.
     pub swap_write: Ps,
+    /// Each further page of a large folio.
+    pub swap_write_further: Ps,
     /// A slot of swap that is passed.
     pub pass_slot: Ps,
     pub swap_read: Ps,

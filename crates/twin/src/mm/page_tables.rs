@@ -49,12 +49,25 @@ impl Tables {
         caller: &mut Caller,
         page: u64,
     ) -> Result<(), AllocationFailure> {
-        let lowest = page / LOWEST;
-        if self.lowest[lowest as usize] != NO_PAGE {
+        let lowest = (page / LOWEST) as usize;
+        if self.lowest[lowest] != NO_PAGE {
             return Ok(());
         }
-        let middle = (lowest / ENTRIES) as usize;
-        let places = [self.upper.first_mut(), Some(&mut self.middle[middle]), Some(&mut self.lowest[lowest as usize])];
+        self.reach_block(kernel, caller, page)?;
+        self.lowest[lowest] = kernel.allocate_unchecked(caller, &TABLE)?.page;
+        Ok(())
+    }
+
+    /// Sees to it that a page's block can be mapped as a huge page, which needs a table of the lowest level after it is
+    /// allocated (`pgtable_trans_huge_deposit`).
+    pub(crate) fn reach_block(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        page: u64,
+    ) -> Result<(), AllocationFailure> {
+        let middle = (page / LOWEST / ENTRIES) as usize;
+        let places = [self.upper.first_mut(), Some(&mut self.middle[middle])];
         for table in places.into_iter().flatten().filter(|table| **table == NO_PAGE) {
             *table = kernel.allocate_unchecked(caller, &TABLE)?.page;
         }

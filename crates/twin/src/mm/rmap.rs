@@ -155,7 +155,8 @@ impl AccessState {
         if !file {
             // A device of its own interrupts the CPU that asked, when it is done.
             let end = if self.device(false).synchronous || self.is_on_disk(false) { 0 } else { self.costs.write_end };
-            kernel.spend(by.0, self.costs.swap_write + more + end);
+            let further = (1u64 << kernel.alloc.frames.order(page)) - 1;
+            kernel.spend(by.0, self.costs.swap_write + self.costs.swap_write_further * further + more + end);
         }
         let done = self.submit(kernel, by, Pages::from_slice(&[page]), (file, class));
         if !done {

@@ -26,7 +26,7 @@ impl Region {
         page: u64,
         (write, denied): (bool, bool),
     ) -> Result<(), AllocationFailure> {
-        self.tables.reach(kernel, caller, page)?;
+        self.tables.reach_block(kernel, caller, page)?;
         let block = page / HUGE * HUGE;
         let fits = self.may_be_huge() && block + HUGE <= self.len();
         let was = if fits { self.entries[block as usize] } else { ZERO };
@@ -36,10 +36,11 @@ impl Region {
             && (block..block + HUGE).all(|page| self.entries[page as usize] == was);
         let reads = self.anon && !write;
         if reads && whole && kernel.huge_zero_page {
+            self.tables.reach(kernel, caller, page)?;
             self.map_zero(kernel, caller.cpu, costs, block..block + HUGE);
             return Ok(());
         }
-        if whole && let Some(got) = self.ask_huge(kernel, caller, block, denied)? {
+        if whole && let Some(got) = self.get_huge(kernel, caller, block, denied)? {
             note_fault(kernel, caller.cpu, costs);
             kernel.stat.events.thp_fault_alloc += 1;
             kernel.spend(caller.cpu, costs.clear_huge);
@@ -48,6 +49,7 @@ impl Region {
             self.adopt(kernel, caller, block, got.page);
             return Ok(());
         }
+        self.tables.reach(kernel, caller, page)?;
         if reads {
             self.map_zero(kernel, caller.cpu, costs, page..page + 1);
             return Ok(());
@@ -88,6 +90,29 @@ impl Region {
         self.map(page, got.page, kernel.alloc.zones[got.zone].node);
         self.adopt(kernel, caller, page, got.page);
         Ok(got.page)
+    }
+
+    /// Allocates a huge page for a block and then, if it has none yet, its page table: the huge page is kept while that
+    /// waits for memory.
+    fn get_huge(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &mut Caller,
+        block: u64,
+        denied: bool,
+    ) -> Result<Option<Allocated>, AllocationFailure> {
+        let got = match self.without_table.iter().position(|(of, _)| *of == block) {
+            Some(at) => self.without_table.swap_remove(at).1,
+            None => match self.ask_huge(kernel, caller, block, denied)? {
+                Some(got) => got,
+                None => return Ok(None),
+            },
+        };
+        if let Err(failure) = self.tables.reach(kernel, caller, block) {
+            self.without_table.push((block, got));
+            return Err(failure);
+        }
+        Ok(Some(got))
     }
 
     /// Allocates a huge page for a block; `None`: it is refused, and the fault continues with a base page.

@@ -23,7 +23,7 @@ use crate::mm::shmem_add::Adding;
 use crate::mm::swap::readahead::Window;
 use crate::mm::tlb::Cpus;
 use crate::mm::writeback::foreign::History;
-use crate::page_alloc::{HUGE_ORDER, Policy, Request};
+use crate::page_alloc::{Allocated, HUGE_ORDER, Policy, Request};
 use crate::vmstat::NodeItem;
 use mapped::Mapped;
 
@@ -97,6 +97,8 @@ pub(crate) struct Region {
     huge: Vec<Request>,
     /// Blocks with a fault under way that was refused a huge page, and the number of refusals.
     refused: Vec<(u64, usize)>,
+    /// Blocks whose huge page is allocated and whose page table is not.
+    pub without_table: Vec<(u64, Allocated)>,
     /// Its policy, or that of its process.
     pub policy: Policy,
     /// Processes that map it and have not ended.
@@ -171,6 +173,7 @@ impl Region {
             held: false,
             huge,
             refused: Vec::new(),
+            without_table: Vec::new(),
             policy,
             users: 0,
             temporary: false,
