@@ -11,6 +11,7 @@ use super::RunError;
 use super::main_loop::{Engine, Step};
 use super::process::Activity;
 use crate::mm::kernel::KernelError;
+use crate::mm::memcg::kmem;
 use crate::mm::prot_numa::HUGE_PAGES;
 use crate::mm::region::Entry;
 use crate::time::{Ns, PS_PER_NS, Ps};
@@ -133,6 +134,8 @@ impl Engine<'_> {
         self.unended -= 1;
         let process = &self.processes[self.threads[first].process];
         let cpu = self.threads[first].caller.cpu;
+        let threads = process.threads.len() as u64;
+        self.kernel.reclaim.charge(self.threads[first].caller.cgroup, -kmem::stacks(threads));
         self.exited = self.exited.max(self.kernel.clock(cpu).div_ceil(PS_PER_NS));
         for thread in process.threads.clone() {
             self.queues.leave(self.threads[thread].caller.cpu);

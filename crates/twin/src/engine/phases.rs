@@ -8,6 +8,7 @@ use super::thread_moves::is_allowed;
 use crate::build;
 use crate::mm::accessed::pool::Pool;
 use crate::mm::filemap::Reader;
+use crate::mm::memcg::kmem;
 use crate::mm::memcg::write::Write;
 use crate::mm::vmscan::NodeReclaim;
 use crate::sched::TaskState;
@@ -29,6 +30,8 @@ impl Engine<'_> {
             self.threads[thread].caller.cpu = self.first_cpu(thread);
             self.numa_started(thread, at);
         }
+        let (first, threads) = (self.processes[process].threads.start, self.processes[process].threads.len() as u64);
+        self.kernel.reclaim.charge(self.threads[first].caller.cgroup, kmem::stacks(threads));
         self.processes[process].started = true;
         // At the beginning of the run the recorder has just taken a sample.
         let late = self.scenario.processes[process].start.0 > 0;

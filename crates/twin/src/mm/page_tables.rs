@@ -29,6 +29,18 @@ pub(crate) struct Tables {
     upper: Vec<Pfn>,
 }
 
+/// Allocates a table, charged to the task's cgroup.
+fn table(kernel: &mut Kernel, caller: &mut Caller) -> Result<Pfn, AllocationFailure> {
+    let table = kernel.allocate_charged(caller, &TABLE)?.page;
+    kernel.alloc.frames.set_cgroup(table, caller.cgroup);
+    Ok(table)
+}
+
+fn free(kernel: &mut Kernel, caller: &Caller, table: Pfn) -> Result<(), KernelError> {
+    kernel.uncharge(table);
+    Ok(kernel.free_unchecked(caller.cpu, caller.task, table)?)
+}
+
 impl Tables {
     /// None yet, for a region of this many pages.
     pub(crate) fn new(pages: u64) -> Tables {
@@ -54,7 +66,7 @@ impl Tables {
             return Ok(());
         }
         self.reach_block(kernel, caller, page)?;
-        self.lowest[lowest] = kernel.allocate_unchecked(caller, &TABLE)?.page;
+        self.lowest[lowest] = table(kernel, caller)?;
         Ok(())
     }
 
@@ -69,7 +81,7 @@ impl Tables {
         let middle = (page / LOWEST / ENTRIES) as usize;
         let places = [self.upper.first_mut(), Some(&mut self.middle[middle])];
         for table in places.into_iter().flatten().filter(|table| **table == NO_PAGE) {
-            *table = kernel.allocate_unchecked(caller, &TABLE)?.page;
+            *table = self::table(kernel, caller)?;
         }
         Ok(())
     }
@@ -91,7 +103,7 @@ impl Tables {
         for table in whole {
             let table = std::mem::replace(&mut self.lowest[table as usize], NO_PAGE);
             if table != NO_PAGE {
-                kernel.free_unchecked(caller.cpu, caller.task, table)?;
+                free(kernel, caller, table)?;
             }
         }
         Ok(())
@@ -101,7 +113,7 @@ impl Tables {
     pub(crate) fn free(&mut self, kernel: &mut Kernel, caller: &Caller) -> Result<(), KernelError> {
         for level in [&mut self.lowest, &mut self.middle, &mut self.upper] {
             for table in std::mem::take(level).into_iter().filter(|table| *table != NO_PAGE) {
-                kernel.free_unchecked(caller.cpu, caller.task, table)?;
+                free(kernel, caller, table)?;
             }
         }
         Ok(())

@@ -14,9 +14,10 @@
 
 use crate::frame::{Migratetype, NO_PAGE, Pfn};
 use crate::mm::kernel::Kernel;
+use crate::mm::memcg::kmem::INDEX_NODE;
 use crate::mm::memory::AccessState;
 use crate::mm::slab::{Slab, SlabShape};
-use crate::page_alloc::{AllocationFailure, Request};
+use crate::page_alloc::{AllocationFailure, Caller, Request};
 use crate::probe::Task;
 
 /// Pages of a node (`RADIX_TREE_MAP_SIZE`, `XA_CHUNK_SIZE`).
@@ -104,14 +105,15 @@ impl AccessState {
     pub(super) fn prepare_index(
         &mut self,
         kernel: &mut Kernel,
-        by: (u32, Task),
+        caller: &Caller,
         region: usize,
         page: u64,
     ) -> Result<(), AllocationFailure> {
         if self.index.node(region, page).block == NO_PAGE {
-            let local = kernel.machine.node_of(by.0);
+            let local = kernel.machine.node_of(caller.cpu);
             let denied = std::mem::take(&mut self.denied);
-            let block = self.index.slabs[local].take_after(kernel, by, denied)?;
+            let block = self.index.slabs[local].take_after(kernel, (caller.cpu, caller.task), denied)?;
+            self.charge_object(kernel, caller, region, INDEX_NODE);
             *self.index.node(region, page) = Node { block, slab: local as u8, used: 0 };
         }
         Ok(())
@@ -134,6 +136,7 @@ impl AccessState {
         if node.used == 0 {
             let Node { block, slab, .. } = std::mem::replace(node, NONE);
             self.index.slabs[usize::from(slab)].give(kernel, by, block);
+            kernel.reclaim.charge_object(self.regions[region].objects_of, -INDEX_NODE);
         }
     }
 }

@@ -144,7 +144,7 @@ impl AccessState {
         page: u64,
         request: &Request,
     ) -> Result<Pfn, AllocationFailure> {
-        self.prepare_index(kernel, (caller.cpu, caller.task), region, page)?;
+        self.prepare_index(kernel, caller, region, page)?;
         let request = if kernel.reclaim.rules.cold_pages { &COLD_PAGE } else { request };
         // The policy is the task's (`filemap_alloc_folio`), whatever that of the mapping is.
         let pfn = kernel.allocate_charged(caller, request)?.page;

@@ -2,11 +2,12 @@
 //!
 //! A page is charged to the cgroup of the task that faults it in and to all ancestors. CPUs charge 64 pages at once and
 //! keep the rest as a stock for the same cgroup. At a limit the task reclaims from that cgroup before it allocates;
-//! above `memory.high` it reclaims after the allocation ([`crate::engine`]), and sleeps. Not modelled: memory of the
-//! kernel; a page from swap is charged to the cgroup of the task that reads it. Checked by tests here and of
+//! above `memory.high` it reclaims after the allocation ([`crate::engine`]), and sleeps. Memory of the kernel is in
+//! [`kmem`]. Not modelled: a page from swap is charged to the cgroup of the task that reads it. Checked by tests here and of
 //! `tests/cgroups.rs`.
 
 pub(crate) mod high;
+pub(crate) mod kmem;
 pub(crate) mod protection;
 pub(crate) mod write;
 
@@ -66,6 +67,8 @@ pub(crate) struct Group {
     /// Pages in memory, with what CPUs keep in stock for it, and in swap.
     pub usage: u64,
     pub swap: u64,
+    /// Bytes of the kernel's objects that are charged to it.
+    pub object_bytes: u64,
     /// Pages of it that are protected, as its place in the tree has it: `memory.min`, `memory.low`.
     pub protected: [u64; 2],
     /// Pages scanned for it since a worker was woken for that (`struct vmpressure`).

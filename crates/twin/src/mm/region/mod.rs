@@ -72,6 +72,8 @@ pub(crate) struct Region {
     dirty: Bits,
     /// Lock of the tasks that write to the file by system calls.
     pub lock: Lock,
+    /// The cgroup that is charged for the kernel's objects of a file; 0: none yet.
+    pub objects_of: usize,
     /// Faults that add pages of shared memory.
     pub adding: Adding,
     /// Tick in which a write last changed the file's times.
@@ -158,6 +160,7 @@ impl Region {
             mapped,
             dirty,
             lock: Lock::default(),
+            objects_of: 0,
             adding: Adding::default(),
             changed_at: u64::MAX,
             wb: 0,

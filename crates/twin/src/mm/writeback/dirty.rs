@@ -10,6 +10,7 @@ use crate::frame::{Flag, Migratetype};
 use crate::hw::IoClass;
 use crate::mm::filemap::inode_lock::Taken;
 use crate::mm::kernel::Kernel;
+use crate::mm::memcg::kmem::BUFFER_HEAD;
 use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
 use crate::mm::slab::SlabShape;
@@ -40,9 +41,19 @@ impl AccessState {
         if !self.regions[region].remembers(page) {
             let block = self.buffers.take(kernel, (caller.cpu, caller.task))?;
             self.regions[region].remember(page, block);
+            self.charge_object(kernel, caller, region, BUFFER_HEAD);
             kernel.spend(caller.cpu, self.costs.file_buffers);
         }
         Ok(())
+    }
+
+    /// The kernel has an object more of a file, for a task.
+    pub(crate) fn charge_object(&mut self, kernel: &mut Kernel, caller: &Caller, region: usize, bytes: i64) {
+        let of = &mut self.regions[region].objects_of;
+        if *of == 0 {
+            *of = caller.cgroup;
+        }
+        kernel.reclaim.charge_object(*of, bytes);
     }
 
     /// A page of a file leaves memory; true if the file system remembered it.
@@ -50,6 +61,7 @@ impl AccessState {
         let block = self.regions[region].forget(page);
         if let Some(block) = block {
             self.buffers.give(kernel, by, block);
+            kernel.reclaim.charge_object(self.regions[region].objects_of, -BUFFER_HEAD);
         }
         block.is_some()
     }
