@@ -38,15 +38,15 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Stores the CPUs of each region's threads, whose TLBs may have its pages, for reclaim.
+    /// Stores the CPUs of each region's threads, whose TLBs may have its pages.
     fn note_cpus(&mut self) {
-        if !self.reclaims() {
+        if self.memory.costs.interrupt == 0 && !self.reclaims() {
             return;
         }
-        self.memory.regions.iter_mut().for_each(|region| region.cpus = Cpus::None);
+        self.memory.regions.iter_mut().for_each(|region| region.cpus = Cpus::default());
         for process in self.processes.iter().filter(|process| process.lives()) {
             let cpus = self.threads[process.threads.clone()].iter().map(|thread| thread.caller.cpu);
-            let cpus = cpus.fold(Cpus::None, Cpus::and);
+            let cpus = cpus.fold(Cpus::default(), Cpus::and);
             for &region in process.regions.iter().chain(&process.image) {
                 let of = &mut self.memory.regions[region].cpus;
                 *of = of.with(cpus);

@@ -84,7 +84,7 @@ impl AccessState {
             kernel.alloc.frames.set_flag(page, Flag::Swapbacked, true);
             return None;
         }
-        let elsewhere = if region.cpus.elsewhere(cpu) { region.cpus } else { Cpus::None };
+        let elsewhere = region.cpus.without(cpu);
         kernel.spend(cpu, self.costs.unmap_page * count);
         kernel.stat.pages.add(node, NodeItem::AnonPages, -(count as i64));
         for page in pages {

@@ -90,18 +90,18 @@ impl AccessState {
         let pages = 1u64 << kernel.alloc.frames.order(page);
         self.clear_marks(at.region, at.page..at.page + pages);
         let region = &mut self.regions[at.region];
-        let elsewhere = if region.cpus.elsewhere(cpu) { region.cpus } else { Cpus::None };
+        let elsewhere = region.cpus.without(cpu);
         if region.file {
             let all = at.page..at.page + pages;
             let mappings = region.mappings_of(&all) as u64;
             let mapped = all.filter(|&page| region.unmap_everywhere(page, node)).count();
             kernel.spend(cpu, self.costs.unmap_page * mappings);
             kernel.stat.pages.add(node, NodeItem::Mapped, -(mapped as i64));
-            return if mapped > 0 { elsewhere } else { Cpus::None };
+            return if mapped > 0 { elsewhere } else { Cpus::default() };
         }
         // In the swap cache it is found by its swap slot.
         if region.entry(at.page) != Entry::Present(page) {
-            return Cpus::None;
+            return Cpus::default();
         }
         // A huge page's entry is split first, and each of the new ones replaced.
         kernel.spend(cpu, self.costs.unmap_page * pages * region.mapcount(at.page).max(1) as u64);

@@ -5,6 +5,7 @@
 //! are tried again. Checked by the tests of [`super`].
 
 use crate::frame::{Flag, Pfn};
+use crate::mm::tlb;
 use crate::mm::prot_numa::Unit;
 use crate::mm::region::Entry;
 use crate::mm::vmscan::TaskCtx;
@@ -78,6 +79,7 @@ impl TaskCtx<'_> {
         frames.set_owner(new, owner);
         let node = self.kernel.alloc.zones[zone].node;
         if self.memory.regions[at.region].entry(at.page) == Entry::Present(old) {
+            tlb::flush(self.kernel, &self.memory.costs, self.cpu, self.memory.regions[at.region].cpus);
             for (page, new) in (at.page..at.page + pages).zip(new..) {
                 self.memory.relocate(at.region, Unit { page: page as u32, huge: false }, new, node, node);
             }

@@ -99,17 +99,6 @@ impl Kernel {
         }
     }
 
-    /// An interrupt of all CPUs but one.
-    pub(crate) fn interrupt_others(&mut self, cpu: u32, time: Ps) {
-        if self.budget.is_some() {
-            (0..self.clocks.len() as u32).filter(|&other| other != cpu).for_each(|other| self.interrupt(other, time));
-            return;
-        }
-        let others = self.clocks.iter_mut().zip(&self.busy).enumerate();
-        let busy = others.filter(|(other, (_, busy))| **busy && *other != cpu as usize);
-        busy.for_each(|(_, (clock, _))| *clock = clock.saturating_add(time));
-    }
-
     /// Work beside the CPUs' own takes a time of the budget that they share, if they do.
     pub(crate) fn spend_beside(&mut self, time: Ps) {
         self.budget.iter_mut().for_each(|budget| budget.spend(time));

@@ -10,6 +10,7 @@ use super::{HUGE, Region, ZERO};
 use crate::frame::{Flag, NO_PAGE, Pfn};
 use crate::mm::costs::FaultCosts;
 use crate::mm::kernel::Kernel;
+use crate::mm::tlb;
 use crate::page_alloc::{Allocated, AllocationFailure, Caller, Request};
 
 /// The page of a process, zeroed.
@@ -44,6 +45,9 @@ impl Region {
             note_fault(kernel, caller.cpu, costs);
             kernel.stat.events.thp_fault_alloc += 1;
             kernel.spend(caller.cpu, costs.clear_huge);
+            if was == ZERO {
+                tlb::flush(kernel, costs, caller.cpu, self.cpus);
+            }
             let node = kernel.alloc.zones[got.zone].node;
             (block..block + HUGE).zip(got.page..).for_each(|(page, pfn)| self.map(page, pfn, node));
             self.adopt(kernel, caller, block, got.page);
@@ -58,6 +62,7 @@ impl Region {
         self.allocate(kernel, caller, page)?;
         if zero {
             kernel.spend(caller.cpu, costs.zero_write);
+            tlb::flush(kernel, costs, caller.cpu, self.cpus);
         }
         kernel.stat.events.faults += 1;
         let shared = costs.shmem_create + if write { 0 } else { costs.shmem_look_around };

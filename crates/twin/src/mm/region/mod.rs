@@ -113,7 +113,7 @@ pub(crate) struct Region {
     pub files: Option<u64>,
     /// Pools that draw from it.
     pub pools: Vec<usize>,
-    /// CPUs of the threads that map it: none, one, or several.
+    /// CPUs of the threads that map it.
     pub cpus: Cpus,
     /// Logs of its accesses.
     pub logs: Vec<LogOf>,
@@ -183,7 +183,7 @@ impl Region {
             sparse: false,
             files: None,
             pools: Vec::new(),
-            cpus: Cpus::None,
+            cpus: Cpus::default(),
             logs: Vec::new(),
             stamps: Vec::new(),
             huge_stamps: Vec::new(),

@@ -11,7 +11,7 @@ use super::{Control, TaskCtx};
 use crate::frame::{Flag, Pfn, ZONES};
 use crate::hw::IoClass;
 use crate::mm::lru::List;
-use crate::mm::tlb::Cpus;
+use crate::mm::tlb::{self, Cpus};
 use crate::vmstat::NodeItem;
 use mmtwin_event::value::ReclaimFlags;
 use mmtwin_event::vocabulary::{MmVmscanLruShrinkInactive, MmVmscanWriteFolio};
@@ -271,15 +271,10 @@ impl TaskCtx<'_> {
         self.flush_tlb(std::mem::take(wanted));
     }
 
-    /// Waits until other CPUs have flushed, which interrupts those that are at work.
+    /// Waits until other CPUs have flushed what was unmapped.
     pub(crate) fn flush_tlb(&mut self, cpus: Cpus) {
-        if cpus.elsewhere(self.cpu) {
+        if tlb::flush(self.kernel, &self.memory.costs, self.cpu, cpus) {
             self.spend(self.memory.costs.shootdown);
-            self.kernel.wait_for_others(self.cpu);
-            match cpus {
-                Cpus::One(cpu) => self.kernel.interrupt(cpu, self.memory.costs.interrupt),
-                Cpus::None | Cpus::Several => self.kernel.interrupt_others(self.cpu, self.memory.costs.interrupt),
-            }
         }
     }
 
