@@ -165,6 +165,9 @@ pub struct Costs {
     pub writeback_end: Cost,
     /// Starting a program, until it does what it was started for.
     pub process_start: Cost,
+    /// The same for each access of each of its phases, whose own cost it measures.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub process_access: Cost,
     /// A NUMA hinting fault without a migration.
     pub hint_fault: Cost,
     /// Marking one page-table entry for a hinting fault.

@@ -80,7 +80,6 @@ pub(crate) fn numa(scenario: &Scenario, mappings: &[Mapping], threads: &[(i32, i
     let topology = Topology::new(distance, (0..nodes).map(on).collect(), rules.config.distance_limit_included);
     let copy = |from: usize| (0..nodes).map(|to| clear_huge_on(machine, from, to)).collect();
     let costs = Costs {
-        process_start: cost.process_start.0,
         hint_fault: cost.hint_fault.0,
         scan_pte: cost.scan_pte.0,
         walk_pte: cost.walk_pte.0,
@@ -96,7 +95,9 @@ pub(crate) fn numa(scenario: &Scenario, mappings: &[Mapping], threads: &[(i32, i
         let own = mappings.iter().enumerate().filter(|(_, mapping)| mapping.process == process);
         let mappings: Vec<usize> = own.map(|(number, _)| number).collect();
         let vmas = vec![None; mappings.len()];
-        Mm { mappings, vmas, ..Mm::default() }
+        let accesses: usize = scenario.processes[process].phases.iter().map(|phase| phase.accesses.len()).sum();
+        let start = cost.process_start.0 + cost.process_access.0 * accesses as u64;
+        Mm { mappings, vmas, start, ..Mm::default() }
     };
     let names = scenario.processes.iter().map(|process| process.name.clone()).collect();
     let mms = (0..scenario.processes.len()).map(mm).collect();

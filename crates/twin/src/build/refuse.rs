@@ -338,6 +338,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         writeback_mapped: _,
         writeback_end: _,
         process_start: _,
+        process_access: _,
         hint_fault: _,
         scan_pte: _,
         walk_pte: _,

@@ -10,7 +10,7 @@ use super::hinting_faults::Pending;
 use super::main_loop::Engine;
 use crate::build;
 use crate::hw::PAGE_SIZE;
-use crate::mm::prot_numa::Unit;
+use crate::mm::prot_numa::{Balance, Unit};
 use crate::numa::{Mm, Numa, Spent, Task, write_group, write_period};
 use crate::time::{Ns, PS_PER_NS, Ps};
 use mmtwin_event::Kind;
@@ -83,6 +83,17 @@ impl Engine<'_> {
         let rss = numa.rss(&self.memory, numa.tasks[thread].mm);
         let parent = (thread != first).then_some(first);
         numa.init_numa_balancing(thread, self.threads[thread].caller.cpu, parent, rss, at);
+    }
+
+    /// A phase of a process begins: while it populates regions by a policy, its threads have that.
+    pub(super) fn numa_phase(&mut self, process: usize, populates: bool) {
+        let Some(Balancing { numa, .. }) = &mut self.balancing else { return };
+        let policies = self.scenario.processes[process].regions.iter().filter_map(|of| of.populate_policy.as_ref());
+        let machine = &self.scenario.machine;
+        let first = self.processes[process].threads.start;
+        let mm = numa.tasks[first].mm;
+        numa.mms[mm].by_policy =
+            populates && policies.map(|policy| build::balance(policy, machine)).any(|of| of == Balance::Never);
     }
 
     /// A thread ends.

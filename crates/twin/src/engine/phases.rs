@@ -116,6 +116,7 @@ impl Engine<'_> {
         if let Some(duration) = duration {
             self.fix(at.saturating_add(duration), Due::PhaseEnd(process, phase));
         }
+        self.numa_phase(process, self.processes[process].phases[phase].what == What::Populate);
         let threads = self.processes[process].threads.clone();
         self.processes[process].working = threads.len();
         // Sampled accesses of a shared region draw from one pool: pools by number of the access.

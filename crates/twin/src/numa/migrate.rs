@@ -10,7 +10,6 @@
 
 use super::rate_limit::LIMIT;
 use super::{Numa, NumaCtx};
-use crate::mm::tlb;
 use crate::frame::{Flag, Pfn, ZoneKind};
 use crate::mm::prot_numa::{HUGE_PAGES, Unit};
 use crate::mm::region::Entry;
@@ -81,7 +80,6 @@ impl Numa {
             return false;
         };
         ctx.kernel.spend(cpu, self.costs.migrate_page + self.costs.copy(src, dst) * pages / HUGE_PAGES);
-        tlb::flush(ctx.kernel, &ctx.memory.costs, cpu, ctx.memory.regions[region].cpus);
         ctx.memory.load.touch(dst, src, pages as f64 * LINES, 0.0);
         ctx.memory.load.touch(dst, dst, pages as f64 * LINES, 1.0);
         let last = ctx.kernel.alloc.frames.owner(old);

@@ -55,8 +55,6 @@ use vma_filter::VmaState;
 /// Costs of the work, in picoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Costs {
-    /// Starting a program.
-    pub process_start: Ps,
     /// A fault without a migration.
     pub hint_fault: Ps,
     /// Marking one entry.
@@ -86,7 +84,6 @@ impl Costs {
     /// Next to nothing, on a machine of some nodes.
     pub(crate) fn least(nodes: usize) -> Costs {
         Costs {
-            process_start: 0,
             hint_fault: 1,
             scan_pte: 1,
             walk_pte: 1,

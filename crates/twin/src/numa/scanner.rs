@@ -40,10 +40,11 @@ impl Numa {
     /// A task starts on a CPU; `parent` is the thread that makes it, if it shares its memory.
     pub(crate) fn init_numa_balancing(&mut self, task: usize, cpu: u32, parent: Option<usize>, rss: u64, now: Ns) {
         // The program began before its workload in the scenario.
-        let (rules, began) = (&self.rules, now.saturating_sub(self.costs.process_start / PS_PER_NS));
+        let rules = &self.rules;
         let delay = u64::from(rules.config.scan_delay_ms);
         let parent = parent.map(|parent| self.tasks[parent].clone());
         let mm = &mut self.mms[self.tasks[task].mm];
+        let (start, began) = (mm.start, now.saturating_sub(mm.start / PS_PER_NS));
         if parent.is_some() && mm.users == 1 {
             mm.numa_next_scan = rules.jiffies(began) + rules.ms_to_jiffies(delay);
             mm.numa_scan_seq = 0;
@@ -53,7 +54,7 @@ impl Numa {
         let of = &mut self.tasks[task];
         (of.alive, of.cpu, of.started, of.exec_start) = (true, cpu, now, now);
         (of.numa_scan_seq, of.numa_scan_period) = (mm.numa_scan_seq, delay);
-        let Some(parent) = parent else { return of.exec = self.costs.process_start };
+        let Some(parent) = parent else { return of.exec = start };
         of.numa_preferred_nid = parent.numa_preferred_nid;
         of.numa_scan_period_max = rules.scan_max(rss, self.groups.of(&parent));
         // The patch compares milliseconds with nanoseconds; the intended form is the third one.
@@ -218,10 +219,11 @@ impl Window<'_> {
     fn judge(&mut self, at: usize, forced: bool) -> Verdict {
         let mapping = self.mm().mappings[at];
         let of = &self.memory.mappings[mapping];
-        let (start, balanced) = (of.start, of.balance != Balance::Never);
+        let (start, may_be) = (of.start, of.balance != Balance::Never);
         let (filters, rules, pid, jiffies) =
             (self.numa.rules.config.vma_filter, self.numa.rules, self.of().pid, self.jiffies);
         let mm = self.mm();
+        let balanced = may_be && !mm.by_policy;
         let (seq, threads, offset) = (mm.numa_scan_seq, mm.users as i32, mm.numa_scan_offset);
         let scan = Scan { jiffies, pid, seq, threads, begun: offset > start, forced };
         let verdict = match (balanced, filters) {

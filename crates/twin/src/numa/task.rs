@@ -131,6 +131,10 @@ impl Task {
 /// An address space.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mm {
+    /// CPU time of its first thread before the workload.
+    pub start: Ps,
+    /// Its threads have a policy of their own by which they allocate, under which nothing is marked (`vma_policy_mof`).
+    pub by_policy: bool,
     /// Its mappings among all, by ascending address.
     pub mappings: Vec<usize>,
     /// Jiffies; 0 before the first attempt.

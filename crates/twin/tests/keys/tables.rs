@@ -309,6 +309,7 @@ machine.cost.writeback_request | reclaim-6.1 | 2900 ns
 machine.cost.writeback_mapped | reclaim-6.1; process.writer.phase.0.access.0.via=mmap | 2900 ns
 machine.cost.writeback_end | reclaim-6.1 | 2900 ns
 machine.cost.process_start | numa-6.1 | 20 ms
+machine.cost.process_access | numa-6.1 | 20 ms
 machine.cost.hint_fault | numa-6.1 | 9 us
 machine.cost.scan_pte | numa-6.1 | 900 ns
 machine.cost.walk_pte | numa-6.1 | 900 ns
