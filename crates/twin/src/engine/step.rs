@@ -41,8 +41,7 @@ impl Engine<'_> {
             }
         }
         if self.kernel.pay_ticks(cpu) {
-            // It sets its next tick.
-            self.turns.iter_mut().for_each(Turns::kick);
+            self.turns.iter_mut().for_each(Turns::tick_set);
             self.interrupted(cpu, thread, begin);
             return Ok(());
         }

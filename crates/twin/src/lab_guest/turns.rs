@@ -35,6 +35,8 @@ pub(crate) struct Turns {
     kicked: Vec<bool>,
     /// The next turn is that of a CPU behind this one.
     behind: u32,
+    /// CPUs that have set their next tick since the last one.
+    ticked: u64,
     /// The next tick, and the next timer of any kind.
     tick: Ps,
     timer: Ps,
@@ -62,6 +64,7 @@ impl Turns {
             length: 0,
             kicked: vec![true; cpus],
             behind: 0,
+            ticked: 0,
             tick: 0,
             timer: 0,
             random: Random::new(seed, Use::Turns).of(0),
@@ -97,6 +100,15 @@ impl Turns {
         }
     }
 
+    /// A busy CPU has handled its tick and sets the next one: if that is earlier than those that the others have set, its
+    /// turn ends.
+    pub(crate) fn tick_set(&mut self) {
+        self.ticked += 1;
+        if self.is_earliest(self.ticked) {
+            self.kick();
+        }
+    }
+
     /// Another CPU leaves idle: one that was alone has the rest of this round's turn.
     pub(crate) fn other_wakes(&mut self, now: Ps) {
         let Some(mut end) = self.alone.take().filter(|_| self.lasts) else { return };
@@ -123,7 +135,7 @@ impl Turns {
     ) -> Option<u32> {
         if self.tick <= now {
             self.timer_ran();
-            self.tick = next.tick;
+            (self.tick, self.ticked) = (next.tick, 0);
         }
         self.timer = next.tick.min(next.due);
         let limit = self.timer.saturating_sub(now);
