@@ -5,9 +5,9 @@
 //! are tried again. Checked by the tests of [`super`].
 
 use crate::frame::{Flag, Pfn};
-use crate::mm::tlb;
 use crate::mm::prot_numa::Unit;
 use crate::mm::region::Entry;
+use crate::mm::tlb;
 use crate::mm::vmscan::TaskCtx;
 use crate::page_alloc::{Caller, Policy};
 
