@@ -125,8 +125,8 @@ impl AccessState {
         region: usize,
         page: u64,
     ) -> Result<Touched, AllocationFailure> {
-        if let Some(until) = self.wait_to_write(kernel, caller, region) {
-            return Ok(Touched::Wait(until));
+        if let Some(later) = self.wait_to_write(kernel, caller, region) {
+            return Ok(later);
         }
         self.prepare_write(kernel, caller, region, page)?;
         let pfn = match self.regions[region].entry(page) {
@@ -148,7 +148,7 @@ impl AccessState {
         if kernel.reclaim.rules.writes_mark_accessed {
             self.mark_accessed(kernel, caller.cpu, pfn);
         }
-        self.regions[region].lock.hold(kernel.clock(caller.cpu));
+        self.regions[region].lock.ends(kernel.clock(caller.cpu));
         Ok(Touched::Done)
     }
 

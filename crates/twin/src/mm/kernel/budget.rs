@@ -132,6 +132,14 @@ impl Kernel {
         }
     }
 
+    /// A CPU spins until a time; where it shares its budget, for a moment, until the others have had turns.
+    pub(crate) fn spin(&mut self, cpu: u32, until: Ps) {
+        const MOMENT: Ps = 1_000_000;
+        let left = until.saturating_sub(self.clocks[cpu as usize]);
+        self.spend(cpu, if self.budget.is_some() { MOMENT } else { left.max(1) });
+        self.wait_for_others(cpu);
+    }
+
     /// True if another CPU has something to run.
     pub(crate) fn others_are_busy(&self, cpu: u32) -> bool {
         self.busy.iter().enumerate().any(|(other, busy)| *busy && other != cpu as usize)

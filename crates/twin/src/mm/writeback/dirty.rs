@@ -8,6 +8,7 @@
 use super::{Destination, JOURNAL, Pages};
 use crate::frame::{Flag, Migratetype};
 use crate::hw::IoClass;
+use crate::mm::filemap::Touched;
 use crate::mm::filemap::inode_lock::Taken;
 use crate::mm::kernel::Kernel;
 use crate::mm::memcg::kmem::BUFFER_HEAD;
@@ -181,16 +182,20 @@ impl AccessState {
     }
 
     /// A task's call writes to a file: until when it has to wait for others that do, or for the file's times.
-    pub(crate) fn wait_to_write(&mut self, kernel: &mut Kernel, caller: &Caller, region: usize) -> Option<Ps> {
+    pub(crate) fn wait_to_write(&mut self, kernel: &mut Kernel, caller: &Caller, region: usize) -> Option<Touched> {
         let (clock, task) = (kernel.clock(caller.cpu), caller.task.pid);
         let of = &mut self.regions[region];
-        match of.lock.take(task, clock) {
+        match of.lock.take(task, clock, caller.cpu, |cpu| kernel.is_busy(cpu)) {
             Taken::Yes => {}
             Taken::HandedOn { to, until } => {
                 kernel.writeback.granted.push(to);
-                return Some(until);
+                return Some(Touched::Wait(until));
             }
-            Taken::No { until } => return Some(until),
+            Taken::Spins { until } => {
+                kernel.spin(caller.cpu, until);
+                return Some(Touched::Again);
+            }
+            Taken::No { until } => return Some(Touched::Wait(until)),
         }
         let jiffy = 1_000_000_000 / kernel.writeback.rules.hz;
         let now = kernel.now(caller.cpu);
@@ -207,7 +212,7 @@ impl AccessState {
             Err(()) => {
                 let until = (now / jiffy + 1) * jiffy * PS_PER_NS;
                 of.lock.hold(until);
-                Some(until)
+                Some(Touched::Wait(until))
             }
         }
     }
