@@ -114,10 +114,7 @@ mod tests {
         assert_eq!(lock.take(1, 0, 0, |_| true), Taken::Yes);
         lock.hold(3 * PATIENCE);
         assert_eq!(lock.take(2, PATIENCE, 1, |_| true), Taken::No { until: 3 * PATIENCE });
-        assert_eq!(
-            lock.take(1, 3 * PATIENCE, 0, |_| true),
-            Taken::HandedOn { to: 2, until: 4 * PATIENCE + GRACE }
-        );
+        assert_eq!(lock.take(1, 3 * PATIENCE, 0, |_| true), Taken::HandedOn { to: 2, until: 4 * PATIENCE + GRACE });
         assert_eq!(lock.take(2, 3 * PATIENCE, 1, |_| true), Taken::Yes);
         lock.ends(3 * PATIENCE + 5);
         // It has ended: any task may write.
