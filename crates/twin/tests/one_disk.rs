@@ -55,7 +55,7 @@ fn adjacent_pages_are_written_together() {
     let ((pages, without), (others, with)) = (written("1 us"), written("8 ms"));
     assert!(pages > 15_000 && others > 15_000);
     // A seek for every cluster of 256 pages at most: 8 ms for 26.
-    assert!((1.0..1.4).contains(&(with / without)), "{with} s, {without} s without seeks");
+    assert!((0.99..1.4).contains(&(with / without)), "{with} s, {without} s without seeks");
 }
 
 #[test]

@@ -200,7 +200,7 @@ kernel.reclaim.free_batches | reclaim-3.5 | true | refused freed together
 kernel.reclaim.counters | reclaim-3.5 | node | refused as events
 kernel.reclaim.swap_readahead | reclaim-6.1 | block
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
-kernel.reclaim.defer_by_order | reclaim-3.4; process.kernel.phase.0.action.0.order=5; kernel.page_alloc.migrate_reserve=false | false
+kernel.reclaim.defer_by_order | reclaim-3.4; process.kernel.phase.0.action.0.order=4; kernel.page_alloc.migrate_reserve=false | false
 kernel.reclaim.defer_by_order | reclaim-6.1 | false | refused by order
 kernel.reclaim.age_without_swap | reclaim-3.5; machine.swap.size=0 B | true
 kernel.reclaim.age_without_swap | reclaim-6.1 | true | refused without swap
@@ -298,11 +298,12 @@ machine.cost.file_create | reclaim-6.1 | 1900 ns
 machine.cost.file_dirty | reclaim-6.1 | 1900 ns
 machine.cost.file_buffers | reclaim-6.1 | 1900 ns
 machine.cost.shmem_create | reclaim-6.1; process.mapped.region.file.kind=shmem | 1900 ns
+machine.cost.shmem_add | shared-6.1 | 1900 ns
 machine.cost.shmem_write_fault | shared-6.1 | 1900 ns
 machine.cost.shmem_read_fault | shared-6.1 | 1900 ns
 machine.cost.shmem_look_around | reclaim-6.1; process.mapped.region.file.kind=shmem | 1900 ns
 machine.cost.shmem_swap_write | reclaim-6.1; process.mapped.region.file.kind=shmem | 1900 ns
-machine.cost.shmem_swap_read | reclaim-6.1; process.mapped.region.file.kind=shmem | 1900 ns
+machine.cost.shmem_swap_read | reclaim-6.1; process.mapped.region.file.kind=shmem; run.duration=900 ms | 1900 ns
 machine.cost.page_activate | reclaim-6.1; process.reader.region.file.size=2 MiB | 1900 ns
 machine.cost.writeback_page | reclaim-6.1 | 2900 ns
 machine.cost.writeback_request | reclaim-6.1 | 2900 ns
@@ -322,6 +323,7 @@ machine.cost.reclaim_free_buffers | reclaim-6.1 | 900 ns
 machine.cost.reclaim_batch | reclaim-6.1 | 9 us
 machine.cost.reclaim_pass | cgroup-6.1 | 9 us
 machine.cost.swap_write | reclaim-6.1 | 9 us
+machine.cost.swap_write_further | reclaim-6.1; kernel.thp=always | 9 us
 machine.cost.swap_slot_scan | reclaim-6.1; machine.swap.size=4 MiB | 9 us
 machine.cost.swap_read | reclaim-6.1 | 9 us
 machine.cost.io_schedule | reclaim-6.1 | 9 us

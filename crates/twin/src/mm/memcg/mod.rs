@@ -69,6 +69,8 @@ pub(crate) struct Group {
     pub swap: u64,
     /// Bytes of the kernel's objects that are charged to it.
     pub object_bytes: u64,
+    /// Pages of them that are not charged yet; negative: not uncharged.
+    pub object_pages_due: i64,
     /// Pages of it that are protected, as its place in the tree has it: `memory.min`, `memory.low`.
     pub protected: [u64; 2],
     /// Pages scanned for it since a worker was woken for that (`struct vmpressure`).
@@ -90,6 +92,7 @@ pub(crate) struct Stock {
 impl Reclaim {
     /// Charges pages that are about to be allocated. On failure: the nearest cgroup whose limit they would exceed.
     pub(crate) fn try_charge(&mut self, cpu: u32, cgroup: usize, pages: u64) -> Result<(), usize> {
+        self.charge_objects(cgroup)?;
         let stock = &mut self.stocks[cpu as usize];
         if stock.cgroup == cgroup && stock.pages >= pages {
             stock.pages -= pages;
