@@ -8,6 +8,7 @@ mod historic_blocks;
 mod historic_reclaim;
 mod huge_pages;
 mod keys;
+mod lab_contention;
 mod lab_time;
 mod large_folios;
 mod layers;

@@ -4,8 +4,9 @@
 //! long as the time to the next timer divided by the number of QEMU's CPUs, idle ones too, so that rounds become shorter
 //! until the timer is due. The timer runs when the CPU behind the one that used the rest is about to run: that one loses
 //! its turn, and those behind it have turns of a new length. Where a timer is set that is earlier than all others, the turn
-//! ends, and every CPU's next turn has a new length. A CPU that leaves idle sets its tick, which is as early as those of
-//! the other busy CPUs but for rounding: one of as many such timers is the earliest.
+//! ends, and every CPU's next turn has a new length. A busy CPU's tick, which it sets when it has handled the one before or
+//! leaves idle, is as early as those of the other busy CPUs but for rounding: one of as many such timers is the earliest.
+//! A CPU that is the only busy one has turn after turn; one that it wakes has its own after the one under way.
 //!
 //! Not modelled: turns shorter than [`SHORTEST`] (QEMU's are as short as 16 instructions, and the first CPU has what is left).
 //! Checked by tests here and by guests in which a thread sleeps or reads from a disk beside one that computes
@@ -222,6 +223,34 @@ mod tests {
         let soon = Next { due: 500 * US, ..TICKS };
         turns.begin(20 * US, soon, |cpu| cpu < 2, |_| false);
         assert_eq!(turns.end(), 50 * US);
+    }
+
+    #[test]
+    fn a_cpu_that_is_woken_waits_for_a_turn_and_not_for_the_timer() {
+        let mut turns = turns();
+        turns.begin(0, TICKS, |cpu| cpu == 1, |_| false);
+        assert_eq!(turns.end(), TICKS.tick, "alone");
+        turns.other_wakes(300 * US);
+        // A sixteenth of 4 ms, and one of the rest.
+        assert_eq!(turns.end() / US, 484);
+        turns.other_wakes(310 * US);
+        assert_eq!(turns.end() / US, 484, "it is not alone any more");
+    }
+
+    #[test]
+    fn the_first_tick_that_is_set_ends_a_turn_and_the_second_one_in_two() {
+        let mut turns = turns();
+        let ends = |turns: &mut Turns| {
+            turns.begin(0, TICKS, |cpu| cpu < 2, |_| false);
+            turns.tick_set();
+            turns.lasting(1).is_none()
+        };
+        let ended: [u32; 2] = (0..1000).fold([0; 2], |mut ended, _| {
+            turns.ticked = 0;
+            (0..2).for_each(|cpu| ended[cpu] += u32::from(ends(&mut turns)));
+            ended
+        });
+        assert!(ended[0] == 1000 && (400..600).contains(&ended[1]), "{ended:?}");
     }
 
     #[test]

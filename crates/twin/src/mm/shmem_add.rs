@@ -51,10 +51,10 @@ impl Adding {
         self.begun.iter().any(|of| (of.task, of.page) == (task, page))
     }
 
-    /// A task has come to add its page: what it took until then.
-    fn come(&mut self, task: i32) -> Option<Ps> {
-        let at = self.begun.iter().position(|of| of.task == task)?;
-        Some(self.begun.swap_remove(at).took)
+    /// True if a task has allocated a page and comes to add it.
+    fn comes(&mut self, task: i32) -> bool {
+        let at = self.begun.iter().position(|of| of.task == task);
+        at.map(|at| self.begun.swap_remove(at)).is_some()
     }
 
     /// What of a task's fault on a page is done.
@@ -103,7 +103,15 @@ impl AccessState {
     ) -> Result<Option<Touched>, AllocationFailure> {
         let task = caller.task.pid;
         let of = &mut self.regions[region];
-        match of.entry(page) {
+        let entry = of.entry(page);
+        if let Some(waiting) = of.adding.unlock(task) {
+            kernel.writeback.granted.extend(waiting);
+            // Unless it is gone again.
+            if let Entry::Present(_) = entry {
+                return Ok(Some(Touched::Done));
+            }
+        }
+        match entry {
             Entry::Absent if !of.adding.has_begun(task, page) => {
                 of.adding.begin(task, page, self.costs.shmem_add);
                 kernel.spend(caller.cpu, self.costs.shmem_add);
@@ -112,16 +120,12 @@ impl AccessState {
             Entry::Absent => {
                 let denied = std::mem::take(&mut self.denied);
                 of.fault(kernel, caller, &self.costs, page, (write, denied))?;
-                of.adding.come(task);
+                of.adding.comes(task);
                 of.adding.locked.push(Locked { task, page, waiting: Vec::new() });
                 Ok(Some(Touched::Again))
             }
             Entry::Present(_) => {
-                if let Some(waiting) = of.adding.unlock(task) {
-                    kernel.writeback.granted.extend(waiting);
-                    return Ok(Some(Touched::Done));
-                }
-                if of.adding.come(task).is_some() {
+                if of.adding.comes(task) {
                     // Another was first.
                     let mut own = caller.for_page(of.policy, page);
                     if let Ok(got) = kernel.allocate_charged(&mut own, &Request::USER) {
@@ -138,5 +142,23 @@ impl AccessState {
             }
             Entry::Zero | Entry::Gone(_) => Ok(None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_known_when_a_page_is_unlocked() {
+        let mut of = Adding::default();
+        of.begin(1, 7, 20);
+        assert_eq!((of.has_begun(1, 7), of.has_begun(1, 8), of.has_begun(2, 7), of.took(1)), (true, false, false, 20));
+        assert_eq!((of.comes(1), of.comes(1), of.took(1)), (true, false, 0));
+        of.locked.push(Locked { task: 1, page: 7, waiting: Vec::new() });
+        assert_eq!((of.wait(2, 8), of.wait(2, 7), of.wait(3, 7)), (false, true, true));
+        assert!(of.leave(3).is_empty(), "it has no page");
+        assert_eq!((of.unlock(2), of.unlock(1), of.unlock(1)), (None, Some(vec![2]), None));
+        assert_eq!((of.goes_on(2), of.goes_on(2), of.goes_on(3)), (true, false, false));
     }
 }

@@ -5,7 +5,8 @@
 //! here and done in later turns ([`crate::engine`]). A CPU that waits for others (`pause`, while they flush their TLBs)
 //! ends its turn. An interrupt is handled when its CPU has a turn, and the work of going idle takes time of the others.
 //!
-//! Not modelled: locks whose holder has no turn. Checked by tests here and by times in guests (docs/model/notebook.md,
+//! Not modelled: locks whose holder has no turn, but those of a page that is being added and of a file that is written
+//! to. Checked by tests here and by times in guests (docs/model/notebook.md,
 //! "Turns of one clock").
 
 use super::Kernel;

@@ -1,0 +1,78 @@
+//! What threads and processes cost each other in the lab's guest (mode exact): figures of real kernels, measured on 30
+//! November 2026 with these scenarios (docs/model/notebook.md, "Segments, huge pages in swap, and when a scan begins").
+
+use crate::common::scenario::{Finished, ran};
+
+/// A guest of a release with nodes, and keys of its kernel.
+fn guest(release: &str, nodes: &[(&str, u32)], kernel: &str) -> String {
+    let preset = if release == "6.1" { "lab-4n".into() } else { format!("lab-4n-{release}") };
+    let row = |from: usize| {
+        let far = (0..nodes.len()).map(|to| if from == to { "10" } else { "20" });
+        format!("[{}]", far.collect::<Vec<_>>().join(", "))
+    };
+    let distance = (0..nodes.len()).map(row).collect::<Vec<_>>().join(", ");
+    let node = |(cpus, mib): &(&str, u32)| format!("[[machine.node]]\ncpus = \"{cpus}\"\nmemory = \"{mib} MiB\"\n");
+    format!(
+        "[machine]\npreset = \"{preset}\"\ndistance = [{distance}]\n\
+         memory.latency = {{ 10 = \"8 ns\", 20 = \"8 ns\" }}\nmemory.bandwidth = {{ 10 = \"1 GB/s\", 20 = \"1 GB/s\" }}\n\
+         {}[kernel]\nrelease = \"{release}\"\nthp = \"never\"\n[kernel.sysctl]\n{kernel}\n\
+         [run]\nsample = \"20 s\"\ncounters = [\"numa_*\"]\n",
+        nodes.iter().map(node).collect::<String>()
+    )
+}
+
+fn seconds(run: &Finished, number: usize) -> f64 {
+    let phase = &run.results.phases[number];
+    (phase.end - phase.start) as f64 / 1e9
+}
+
+fn assert_near(what: &str, twin: f64, kernel: f64, tolerance: f64) {
+    assert!((twin / kernel - 1.0).abs() < tolerance, "{what}: {twin}, kernel {kernel}");
+}
+
+#[test]
+fn two_processes_fill_one_segment() {
+    let process = |name: &str| {
+        format!(
+            "[[process]]\nname = \"{name}\"\nstart = \"500 ms\"\n[[process.region]]\nname = \"s\"\nsize = \"120 MiB\"\n\
+             kind = \"shmem\"\nfile = \"s\"\npopulate = true\n[[process.phase]]\n[[process.phase.access]]\n\
+             region = \"s\"\npattern = \"uniform\"\ncount = 1\n"
+        )
+    };
+    for (release, kernel) in [("6.1", 2.823), ("6.12", 3.147), ("7.3", 3.419)] {
+        let guest = guest(release, &[("0-2", 448)], "\"kernel.numa_balancing\" = 0");
+        let run = ran(&format!("{guest}{}{}", process("a"), process("b")));
+        assert_near(release, seconds(&run, 0), kernel, 0.04);
+    }
+}
+
+#[test]
+fn who_copies_the_zero_page_interrupts_the_other_threads() {
+    for (release, kernel) in [("6.1", [0.400, 0.687, 0.899]), ("6.12", [0.435, 0.738, 0.959])] {
+        for (threads, kernel) in (1..).zip(kernel) {
+            let guest = guest(release, &[("0-2", 384)], "\"kernel.numa_balancing\" = 0");
+            let run = ran(&format!(
+                "{guest}[[process]]\nname = \"p\"\nthreads = {threads}\n[[process.region]]\nname = \"h\"\n\
+                 size = \"60 MiB\"\n[[process.phase]]\n[[process.phase.access]]\nregion = \"h\"\n\
+                 pattern = \"uniform\"\nwrite = \"50 %\"\nthink = \"5 us\"\ncount = 20000\n"
+            ));
+            assert_near(&format!("{release}, {threads} threads"), seconds(&run, 0), kernel, 0.04);
+        }
+    }
+}
+
+#[test]
+fn a_scan_that_begins_while_memory_is_populated_by_a_policy_marks_nothing() {
+    for (release, threads, kernel) in
+        [("6.1", 1, 3_942.0), ("6.1", 2, 28_749.0), ("6.12", 1, 4_532.0), ("6.12", 2, 13_700.0)]
+    {
+        let guest = guest(release, &[("0-1", 256), ("2-3", 256)], "\"kernel.numa_balancing\" = 1");
+        let run = ran(&format!(
+            "{guest}[[process]]\nname = \"s\"\nthreads = {threads}\n[[process.region]]\nname = \"own\"\nsize = \"80 MiB\"\n\
+             populate = true\npopulate_policy = \"interleave:all\"\n[[process.phase]]\n[[process.phase.access]]\n\
+             region = \"own\"\npattern = \"uniform\"\nwrite = \"30 %\"\nthink = \"50 us\"\ncount = 30000\n"
+        ));
+        let faults = run.counter("vmstat", "", "numa_hint_faults") as f64;
+        assert_near(&format!("{release}, {threads} threads"), faults, kernel, 0.07);
+    }
+}
