@@ -129,6 +129,7 @@ impl AccessState {
                     // Another was first.
                     let mut own = caller.for_page(of.policy, page);
                     if let Ok(got) = kernel.allocate_charged(&mut own, &Request::USER) {
+                        kernel.alloc.frames.set_cgroup(got.page, caller.cgroup);
                         let freed = kernel.release(caller, got.page);
                         debug_assert!(freed.is_ok());
                     }

@@ -114,6 +114,7 @@ impl Region {
             },
         };
         if let Err(failure) = self.tables.reach(kernel, caller, block) {
+            kernel.alloc.frames.set_cgroup(got.page, caller.cgroup);
             self.without_table.push((block, got));
             return Err(failure);
         }
