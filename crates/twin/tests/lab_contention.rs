@@ -2,6 +2,7 @@
 //! November 2026 with these scenarios (docs/model/notebook.md, "Segments, huge pages in swap, and when a scan begins").
 
 use crate::common::scenario::{Finished, ran};
+use crate::lab_time::assert_near;
 
 /// A guest of a release with nodes, and keys of its kernel.
 fn guest(release: &str, nodes: &[(&str, u32)], kernel: &str) -> String {
@@ -24,10 +25,6 @@ fn guest(release: &str, nodes: &[(&str, u32)], kernel: &str) -> String {
 fn seconds(run: &Finished, number: usize) -> f64 {
     let phase = &run.results.phases[number];
     (phase.end - phase.start) as f64 / 1e9
-}
-
-fn assert_near(what: &str, twin: f64, kernel: f64, tolerance: f64) {
-    assert!((twin / kernel - 1.0).abs() < tolerance, "{what}: {twin}, kernel {kernel}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn rate(run: &Finished, process: &str) -> f64 {
     phase.accesses[0].touches as f64 / (phase.end - phase.start) as f64 * 1e9
 }
 
-fn assert_near(what: &str, twin: f64, kernel: f64, tolerance: f64) {
+pub(crate) fn assert_near(what: &str, twin: f64, kernel: f64, tolerance: f64) {
     assert!((twin / kernel - 1.0).abs() < tolerance, "{what}: {twin}, kernel {kernel}");
 }
 

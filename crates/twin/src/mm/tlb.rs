@@ -2,9 +2,10 @@
 //!
 //! Who takes a page out of the page tables of a process, or puts another in its place, waits until the CPUs that run its
 //! threads have flushed, and interrupts them. An idle CPU flushes when it runs a thread again (lazy TLB), which takes no
-//! time here; a page that is marked for hinting faults is in no TLB (`pte_accessible`). Where the threads run is noted once an epoch. Not modelled: flushes of mappings that are made read-only
-//! (writeback, marking for hinting faults); CPUs from the 64th on are one. Checked by a test here and by guests (docs/
-//! model/notebook.md, "Copies of the zero page in several threads").
+//! time here; a page that is marked for hinting faults is in no TLB (`pte_accessible`). Where the threads run is noted once
+//! an epoch. Not modelled: flushes of mappings that are made read-only (writeback, marking for hinting faults); CPUs from
+//! the 64th on are one. Checked by a test here and by guests (docs/model/notebook.md, "Copies of the zero page in several
+//! threads").
 
 use crate::mm::costs::FaultCosts;
 use crate::mm::kernel::Kernel;

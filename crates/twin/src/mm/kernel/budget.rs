@@ -6,8 +6,7 @@
 //! ends its turn. An interrupt is handled when its CPU has a turn, and the work of going idle takes time of the others.
 //!
 //! Not modelled: locks whose holder has no turn, but those of a page that is being added and of a file that is written
-//! to. Checked by tests here and by times in guests (docs/model/notebook.md,
-//! "Turns of one clock").
+//! to. Checked by tests here and by times in guests (docs/model/notebook.md, "Turns of one clock").
 
 use super::Kernel;
 use crate::time::Ps;

@@ -2,10 +2,10 @@
 //! with `__GFP_ACCOUNT` (5.9 to 7.3).
 //!
 //! Page tables are charged as pages, nodes of the page cache's index and buffer heads by their size and a pointer each,
-//! stacks of threads by 16 KiB. Objects are charged with the next page of their cgroup, which reclaims for them. Not modelled: the stack of
-//! a process's first thread, which was created before it joined the cgroup; inodes, dentries and mappings, which are a few
-//! pages; objects of a file that several cgroups use are charged to the one that uses it first. Checked by a test here
-//! and against `memory.stat` of a guest (docs/model/notebook.md, "Memory of the kernel in cgroups").
+//! stacks of threads by 16 KiB. Objects are charged with the next page of their cgroup, which reclaims for them. Not
+//! modelled: the stack of a process's first thread, which was created before it joined the cgroup; inodes, dentries and
+//! mappings, which are a few pages; objects of a file that several cgroups use are charged to the one that uses it first.
+//! Checked by a test here and against `memory.stat` of a guest (docs/model/notebook.md, "Memory of the kernel in cgroups").
 
 use crate::hw::PAGE_SIZE;
 use crate::mm::vmscan::Reclaim;
