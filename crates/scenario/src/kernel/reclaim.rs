@@ -53,6 +53,9 @@ pub struct Reclaim {
     /// Swap that is memory is read and written page by page, which `pgpgin` and `pgpgout` do not count (`bdev_read_page`;
     /// 3.16 to 6.2).
     pub swap_rw_page: bool,
+    /// Reclaim writes pages whose slots follow one another with one request, which is submitted when another slot comes, at
+    /// 32 pages or with the end of its batch; swap that is memory is written page by page (`swap_write_submit`; seen in 7.3).
+    pub swap_plug: bool,
     /// Which pages are read from swap together (`swapin_readahead`).
     pub swap_readahead: SwapReadahead,
     /// Compaction that fails is deferred for its order and higher ones only (`compaction_deferred`; 3.4 and newer).

@@ -194,10 +194,16 @@ pub struct Costs {
     /// Going through the lists of a cgroup on a node, besides their batches and the kernel's caches; where nodes are reclaimed.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub reclaim_pass: Cost,
-    /// Bringing a page into swap, besides taking it out of page tables and copying it.
+    /// Bringing a page into swap that is memory, besides taking it out of page tables and copying it, and freeing it.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub swap_write: Cost,
-    /// The same for each further page of a huge page.
+    /// Starting to write a page to swap that is a disk, besides taking it out of page tables; it is freed later.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub swap_write_async: Cost,
+    /// The same for each further page of a request (`kernel.reclaim.swap_plug`), and its part of the request's end.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub swap_write_plugged: Cost,
+    /// More for each further page of a huge page.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub swap_write_further: Cost,
     /// Passing a slot in the search for a free one, where no cluster of slots is free; nothing from 6.12 on.

@@ -197,6 +197,8 @@ pub(crate) fn fault_costs(scenario: &Scenario) -> FaultCosts {
         batch: cost.reclaim_batch.0,
         pass: cost.reclaim_pass.0,
         swap_write: cost.swap_write.0,
+        swap_write_async: cost.swap_write_async.0,
+        swap_write_plugged: cost.swap_write_plugged.0,
         swap_write_further: cost.swap_write_further.0,
         pass_slot: cost.swap_slot_scan.0,
         swap_read: cost.swap_read.0,

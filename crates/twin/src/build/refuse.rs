@@ -188,6 +188,7 @@ fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
         free_batches,
         pagevec_size: _,
         swap_rw_page: _,
+        swap_plug,
         swap_readahead: _,
         defer_by_order: _,
         age_without_swap: _,
@@ -201,6 +202,7 @@ fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
     };
     only("scan_balance", scan_balance == ScanBalance::Rotations, "rotations decide between file and anonymous pages");
     only("free_batches", !free_batches, "reclaimed pages are freed together");
+    only("swap_plug", !swap_plug, "each page is a request to swap");
     only("counters", counters == ReclaimCounters::Events, "zones count scanned pages as events");
     only("new_anon", new_anon == NewAnon::Active, "new anonymous pages are active");
     only("workingset", workingset == Workingset::None, "refaults are not detected");
@@ -242,6 +244,7 @@ fn reclaim_by_node(keys: &mut Keys<'_>, of: &Reclaim) {
         free_batches: _,
         pagevec_size: _,
         swap_rw_page: _,
+        swap_plug: _,
         swap_readahead: _,
     } = *of;
     let mut only = |key: &str, done, does| {
@@ -351,6 +354,8 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         reclaim_batch: _,
         reclaim_pass: _,
         swap_write: _,
+        swap_write_async: _,
+        swap_write_plugged: _,
         swap_write_further: _,
         swap_slot_scan: _,
         swap_read: _,

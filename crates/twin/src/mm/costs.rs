@@ -50,12 +50,17 @@ pub(crate) struct FaultCosts {
     /// Fixed cost of a batch of a list, and of a pass over a cgroup's lists.
     pub batch: Ps,
     pub pass: Ps,
-    /// To write a page to swap, and to read one from it.
+    /// To write a page to swap that is memory.
     pub swap_write: Ps,
+    /// To start writing it to a disk.
+    pub swap_write_async: Ps,
+    /// Each further page of a request.
+    pub swap_write_plugged: Ps,
     /// Each further page of a large folio.
     pub swap_write_further: Ps,
     /// A slot of swap that is passed.
     pub pass_slot: Ps,
+    /// To read a page from swap.
     pub swap_read: Ps,
     /// To sleep for a request and wake up.
     pub io_schedule: Ps,

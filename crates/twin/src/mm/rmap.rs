@@ -153,10 +153,21 @@ impl AccessState {
         let of = &self.regions[self.of_content(kernel.alloc.frames.content(page)).region];
         let (file, more) = (of.file, if of.anon { 0 } else { self.costs.shmem_swap_write });
         if !file {
-            // A device of its own interrupts the CPU that asked, when it is done.
-            let end = if self.device(false).synchronous || self.is_on_disk(false) { 0 } else { self.costs.write_end };
+            let synchronous = self.device(false).synchronous;
+            let plugs = kernel.reclaim.rules.swap_plug && !synchronous;
+            let joins = plugs && self.plug(kernel, by, page);
+            let write = match (synchronous, joins) {
+                (true, _) => self.costs.swap_write,
+                (false, true) => self.costs.swap_write_plugged,
+                // A device of its own interrupts the CPU that asked, when it is done.
+                (false, false) if self.is_on_disk(false) => self.costs.swap_write_async,
+                (false, false) => self.costs.swap_write_async + self.costs.write_end,
+            };
             let further = (1u64 << kernel.alloc.frames.order(page)) - 1;
-            kernel.spend(by.0, self.costs.swap_write + self.costs.swap_write_further * further + more + end);
+            kernel.spend(by.0, write + self.costs.swap_write_further * further + more);
+            if plugs {
+                return false;
+            }
         }
         let done = self.submit(kernel, by, Pages::from_slice(&[page]), (file, class));
         if !done {

@@ -1,5 +1,6 @@
 //! Swap space and the swap cache: `folio_alloc_swap`, `folio_free_swap`, `vm_swap_full` (6.1 to 6.12). Faults on pages that
-//! are in swap are in `fault`, windows of read-ahead in `readahead`, free slots in `slots`.
+//! are in swap are in `fault`, windows of read-ahead in `readahead`, requests of several pages in
+//! `plug`, free slots in `slots`.
 //!
 //! A page that is reclaimed is assigned a swap slot, is written, and stays in the swap cache until it is freed. A
 //! page read from a disk keeps its slot, and is not written again if it does not change, unless more than half of swap
@@ -8,6 +9,7 @@
 //! docs/model/swap.md.
 
 mod fault;
+mod plug;
 pub(crate) mod readahead;
 mod slots;
 
@@ -33,13 +35,14 @@ pub(crate) struct Swap {
     by_frame: FxHashMap<Pfn, u32>,
     /// Success of reading blocks of slots.
     blocks: readahead::Window,
+    plug: plug::SwapPlug,
 }
 
 impl Swap {
     /// Space for this many pages.
     pub(crate) fn new(device: Option<Device>, size: u64) -> Swap {
         let (slots, blocks) = (Slots::new(size.min(1 << 30) as u32), readahead::Window::default());
-        Swap { device, slots, by_frame: FxHashMap::default(), blocks }
+        Swap { device, slots, by_frame: FxHashMap::default(), blocks, plug: plug::SwapPlug::default() }
     }
 
     /// Pages that fit in.

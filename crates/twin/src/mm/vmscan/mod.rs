@@ -114,6 +114,8 @@ pub struct Rules {
     pub retries: Retries,
     /// Swap that is memory is read and written page by page (`rw_page`), which `pgpgin` and `pgpgout` do not count (3.16 to 6.2).
     pub swap_by_page: bool,
+    /// Neighbours in swap are written with one request.
+    pub swap_plug: bool,
     /// How swap is read ahead.
     pub swap_readahead: SwapReadahead,
     /// `vm.page-cluster`.
@@ -172,6 +174,7 @@ impl Rules {
         laptop_mode: false,
         retries: Retries::Reads,
         swap_by_page: true,
+        swap_plug: false,
         swap_readahead: SwapReadahead::Vma,
         page_cluster: 3,
         mmap_sequential: false,

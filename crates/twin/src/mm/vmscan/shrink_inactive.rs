@@ -103,6 +103,7 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
         }
     }
     ctx.flush(&mut stat.to_flush);
+    ctx.memory.unplug(ctx.kernel, (cpu, ctx.task));
     ctx.kernel.stat.events.reclaim.pgactivate += stat.activate[0] + stat.activate[1];
     let clock = ctx.kernel.clock(cpu);
     ctx.memory.ended_while_isolated(ctx.kernel, clock);
