@@ -163,9 +163,10 @@ impl AccessState {
             _ => kernel.alloc.frames.content(first).into(),
         };
         let device = self.device(file);
-        let done = device.submit(kernel.clock(cpu), class, place, count);
+        let submitted = kernel.clock(cpu);
+        let done = device.submit(submitted, class, place, count);
         let held_up = Some(device.held_up()).filter(|_| class == IoClass::Async);
-        let to = Destination { place, held_up, on_disk: self.is_on_disk(file) };
+        let to = Destination { place, submitted, held_up, on_disk: self.is_on_disk(file) };
         let number = self.requests.begin(kernel, (cpu, task), (to, pages), wb);
         self.ends.push((done, number));
         false
@@ -173,9 +174,13 @@ impl AccessState {
 
     /// A batch of reclaim that has taken pages from their lists puts them back at this time. A write that has ended by then
     /// found its page on no list, so that it is not moved to the tail (`folio_rotate_reclaimable`). A batch is one step, and
-    /// the engine ends its writes after it.
+    /// the engine ends its writes after it. Where CPUs share the time of one, the batch takes as many times as long.
     pub(crate) fn ended_while_isolated(&self, kernel: &mut Kernel, now: Ps) {
-        let ended = self.ends.iter().take_while(|(done, _)| done + self.costs.write_end <= now);
+        let sharers = kernel.sharers() as u64;
+        let ended = self.ends.iter().filter(|(done, number)| {
+            let submitted = self.requests.submitted(*number);
+            submitted + (now - submitted) * sharers >= done + self.costs.write_end
+        });
         for &page in ended.flat_map(|(_, number)| self.requests.pages(*number)) {
             kernel.alloc.frames.set_flag(page, Flag::Reclaim, false);
         }

@@ -54,6 +54,7 @@ pub(crate) struct Request {
     /// Whose files its pages are of, and how many they were; `None`: pages in swap.
     of: Option<usize>,
     count: u64,
+    submitted: Ps,
     /// How long asynchronous requests of that disk had been delayed by synchronous ones; `None`: this is a synchronous one.
     held_up: Option<Ps>,
 }
@@ -75,11 +76,12 @@ pub(crate) struct RequestLimits {
     pub journal_blocks: u64,
 }
 
-/// Place of a request, and `held_up` as in [`Request`].
+/// Place of a request, and the rest as in [`Request`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination {
     pub place: u64,
     pub on_disk: bool,
+    pub submitted: Ps,
     pub held_up: Option<Ps>,
 }
 
@@ -140,7 +142,7 @@ impl Requests {
         (to, pages): (Destination, Pages),
         wb: Option<usize>,
     ) -> u64 {
-        let Destination { place, on_disk, held_up } = to;
+        let Destination { place, on_disk, submitted, held_up } = to;
         let count = pages.iter().map(|&page| 1 << kernel.alloc.frames.order(page)).sum();
         self.queues[usize::from(on_disk)].begin(place, count);
         // Without memory it is one of the few that a reserve is kept for.
@@ -150,7 +152,7 @@ impl Requests {
         if let Some(wb) = wb {
             kernel.writeback.writes_begin(wb, count);
         }
-        self.add(Request { pages, memory, rest, journal: 0, on_disk, of: wb, count, held_up })
+        self.add(Request { pages, memory, rest, journal: 0, on_disk, of: wb, count, submitted, held_up })
     }
 
     /// The number of a new request.
@@ -221,6 +223,11 @@ impl Requests {
     pub(crate) fn late_by(&mut self, number: u64, held_up: Ps) -> Ps {
         let known = self.get_mut(number).and_then(|request| request.held_up.as_mut());
         known.map_or(0, |known| held_up - std::mem::replace(known, held_up))
+    }
+
+    /// When a request went to its disk.
+    pub(crate) fn submitted(&self, number: u64) -> Ps {
+        self.get(number).map_or(0, |request| request.submitted)
     }
 
     /// Pages of a request.
@@ -309,7 +316,7 @@ mod tests {
     fn a_page_that_was_removed_ends_with_the_request_that_it_is_part_of_by_then() {
         let (ended, _) = on("6.1", |ctx| {
             let page = block(ctx, false, 1)[0];
-            let to = Destination { place: 0, on_disk: false, held_up: None };
+            let to = Destination { place: 0, on_disk: false, submitted: 0, held_up: None };
             let mut requests = Requests::default();
             let begin = |ctx: &mut TaskCtx<'_>, requests: &mut Requests| {
                 ctx.kernel.begin_writeback(page);
