@@ -17,7 +17,8 @@ impl Kernel {
                 *neighbours = if busy { *neighbours + 1 } else { *neighbours - 1 };
             }
             if busy {
-                self.ticks.begin(cpu, self.clocks[cpu as usize]);
+                let idle_ticks = self.ticks.begin(cpu, self.clocks[cpu as usize], self.tick);
+                self.spend_beside(idle_ticks);
             }
         }
     }

@@ -1,8 +1,11 @@
-//! The tick (`tick_sched_timer`, 4.13 to 7.3): a timer interrupt of every CPU that is not idle, `kernel.hz` times a second.
+//! The tick (`tick_sched_timer`, 4.13 to 7.3): a timer interrupt of every CPU, `kernel.hz` times a second. One that is idle
+//! for longer stops it (`tick_nohz_idle_stop_tick`).
 //!
-//! A measured time (`machine.cost.tick`), paid when a CPU's next step begins, at once for all ticks since the last. Not
-//! modelled: what a tick does, which has rules of its own where it matters (scheduler, counters, NUMA scanner), and ticks of
-//! idle CPUs. Checked by a test here and by think time in guests (docs/model/notebook.md, "Time of samples and ticks").
+//! A measured time (`machine.cost.tick`), paid when a CPU's next step begins, at once for all ticks since the last. That of
+//! an idle CPU takes time of the others where all share that of one. Not modelled: what a tick does, which has rules of its
+//! own where it matters (scheduler, counters, NUMA scanner), and when a CPU expects to be idle for how long: what it was is
+//! taken for that. Checked by a test here and by think time and sleeps in guests (docs/model/notebook.md, "Time of samples
+//! and ticks" and "Short sleeps").
 
 use super::Kernel;
 use crate::time::Ps;
@@ -16,9 +19,11 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// A CPU was idle until a time.
-    pub(super) fn begin(&mut self, cpu: u32, at: Ps) {
-        self.paid.get_mut(cpu as usize).into_iter().for_each(|paid| *paid = at);
+    /// A CPU was idle until a time: what its ticks took meanwhile, if it did not stop them.
+    pub(super) fn begin(&mut self, cpu: u32, at: Ps, tick: Ps) -> Ps {
+        let Some(paid) = self.paid.get_mut(cpu as usize) else { return 0 };
+        let since = std::mem::replace(paid, at);
+        if at.saturating_sub(since) > tick { 0 } else { (at / tick - since / tick) * self.work }
     }
 }
 
