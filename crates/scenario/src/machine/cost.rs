@@ -58,6 +58,10 @@ pub struct Costs {
     /// The timer interrupt of a busy CPU's tick.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub tick: Cost,
+    /// The same of a CPU that is idle for less than a tick, with the search for work that follows (`sched_balance_softirq`):
+    /// where all CPUs share the time of one, the others have none meanwhile.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub tick_idle: Cost,
     /// The timer interrupt that ends a slice, with the switch to another thread (`hrtick`).
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub hrtick: Cost,

@@ -74,7 +74,7 @@ pub fn kernel_of(scenario: &Scenario, (on, iomem): (&SaidMachine, &Iomem), probe
         kernel.share_budget(on.cost.enter_idle.0);
     }
     kernel.set_event_time(on.cost.trace_event.0);
-    kernel.set_tick_cost(on.cost.tick.0);
+    kernel.set_tick_costs(on.cost.tick.0, on.cost.tick_idle.0);
     kernel.age_counters(scenario.run.seed);
     Ok(kernel)
 }

@@ -304,6 +304,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         enter_idle: _,
         tlb_interrupt: _,
         tick: _,
+        tick_idle: _,
         hrtick: _,
         trace_event: _,
         stat_file: _,

@@ -1,7 +1,7 @@
 //! The tick (`tick_sched_timer`, 4.13 to 7.3): a timer interrupt of every CPU, `kernel.hz` times a second. One that is idle
 //! for longer stops it (`tick_nohz_idle_stop_tick`).
 //!
-//! A measured time (`machine.cost.tick`), paid when a CPU's next step begins, at once for all ticks since the last. That of
+//! A measured time (`machine.cost.tick`, `tick_idle`), paid when a CPU's next step begins, at once for all ticks since the last. That of
 //! an idle CPU takes time of the others where all share that of one. Not modelled: what a tick does, which has rules of its
 //! own where it matters (scheduler, counters, NUMA scanner), and when a CPU expects to be idle for how long: what it was is
 //! taken for that. Checked by a test here and by think time and sleeps in guests (docs/model/notebook.md, "Time of samples
@@ -14,6 +14,8 @@ use crate::time::Ps;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ticks {
     work: Ps,
+    /// That of an idle CPU.
+    idle: Ps,
     /// By CPU: until when its ticks are paid; empty: they take no time.
     paid: Vec<Ps>,
 }
@@ -23,15 +25,15 @@ impl Ticks {
     pub(super) fn begin(&mut self, cpu: u32, at: Ps, tick: Ps) -> Ps {
         let Some(paid) = self.paid.get_mut(cpu as usize) else { return 0 };
         let since = std::mem::replace(paid, at);
-        if at.saturating_sub(since) > tick { 0 } else { (at / tick - since / tick) * self.work }
+        if at.saturating_sub(since) > tick { 0 } else { (at / tick - since / tick) * self.idle }
     }
 }
 
 impl Kernel {
-    /// Sets what a tick takes of a busy CPU.
-    pub(crate) fn set_tick_cost(&mut self, work: Ps) {
+    /// Sets what a tick takes of a busy CPU, and of an idle one.
+    pub(crate) fn set_tick_costs(&mut self, work: Ps, idle: Ps) {
         let cpus = if work > 0 { self.clocks.len() } else { 0 };
-        self.ticks = Ticks { work, paid: vec![0; cpus] };
+        self.ticks = Ticks { work, idle, paid: vec![0; cpus] };
     }
 
     /// The first tick after a time.

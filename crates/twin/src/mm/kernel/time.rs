@@ -162,7 +162,7 @@ pub(super) mod tests {
         const MS: Ps = 1_000_000_000;
         let mut kernel = cpus(2);
         assert!(!kernel.pay_ticks(0), "they take no time");
-        kernel.set_tick_cost(MS / 50);
+        kernel.set_tick_costs(MS / 50, 0);
         kernel.wait(1, 9 * MS);
         (0..2).for_each(|cpu| kernel.leave_idle(cpu).unwrap());
         kernel.spend(0, 9 * MS);
