@@ -1,11 +1,12 @@
 //! What threads and processes cost each other in the lab's guest (mode exact): figures of real kernels, measured on 30
-//! November 2026 with these scenarios (docs/model/notebook.md, "Segments, huge pages in swap, and when a scan begins").
+//! November 2026 with these scenarios (docs/model/notebook.md, "Segments, huge pages in swap, and when a scan begins" and
+//! "Short sleeps").
 
 use crate::common::scenario::{Finished, ran};
 use crate::lab_time::assert_near;
 
 /// A guest of a release with nodes, and keys of its kernel.
-fn guest(release: &str, nodes: &[(&str, u32)], kernel: &str) -> String {
+pub fn guest(release: &str, nodes: &[(&str, u32)], kernel: &str) -> String {
     let preset = if release == "6.1" { "lab-4n".into() } else { format!("lab-4n-{release}") };
     let row = |from: usize| {
         let far = (0..nodes.len()).map(|to| if from == to { "10" } else { "20" });
@@ -22,7 +23,7 @@ fn guest(release: &str, nodes: &[(&str, u32)], kernel: &str) -> String {
     )
 }
 
-fn seconds(run: &Finished, number: usize) -> f64 {
+pub fn seconds(run: &Finished, number: usize) -> f64 {
     let phase = &run.results.phases[number];
     (phase.end - phase.start) as f64 / 1e9
 }
@@ -83,4 +84,40 @@ fn nothing_is_marked_while_memory_is_populated_by_a_policy() {
     let marked = |policy: &str| interleaved("6.1", 2, 240, policy, 1).counter("vmstat", "", "numa_pte_updates");
     let (with, without) = (marked(POLICY), marked(""));
     assert!(with == 0 && without > 1000, "{with} {without}");
+}
+
+#[test]
+fn threads_that_sleep_for_a_while_share_one_clock() {
+    // Accesses in 3 s with 700 us of work and a sleep of 500 before each.
+    for (release, alone, four) in [("6.1", 2_322.0, 3_862.0), ("6.12", 2_314.0, 3_824.0), ("7.3", 2_300.0, 3_762.0)] {
+        for (threads, kernel) in [(1, alone), (4, four)] {
+            let guest = guest(release, &[("0-3", 256)], "\"kernel.numa_balancing\" = 0");
+            let run = ran(&format!(
+                "{guest}[[process]]\nname = \"s\"\nthreads = {threads}\n[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\n\
+                 populate = true\n[[process.phase]]\nduration = \"3 s\"\n[[process.phase.access]]\nregion = \"r\"\n\
+                 pattern = \"sequential\"\nthink = \"700 us\"\nsleep = \"500 us\"\n"
+            ));
+            let accesses = run.results.phases.last().expect("two phases").accesses[0].touches;
+            assert_near(&format!("{release}, {threads} threads"), accesses as f64, kernel, 0.015);
+        }
+    }
+}
+
+#[test]
+fn readers_of_a_disk_are_in_each_others_way() {
+    // A reader alone takes 0.70 s.
+    for (release, kernel) in [("6.1", 0.817), ("6.12", 0.870), ("7.3", 0.907)] {
+        let guest = guest(release, &[("0-3", 448)], "\"kernel.numa_balancing\" = 0");
+        let reader = |name: u32| {
+            format!(
+                "[[process]]\nname = \"s{name}\"\n[[process.region]]\nname = \"r\"\nsize = \"100 MiB\"\nkind = \"file\"\n\
+                 [[process.phase]]\n[[process.phase.access]]\nregion = \"r\"\npattern = \"strided\"\nstride = \"64 KiB\"\n\
+                 via = \"syscall\"\ncount = 1200\n"
+            )
+        };
+        let readers: String = (0..4).map(reader).collect();
+        let run = ran(&format!("{guest}{readers}[machine.disk]\nlatency = \"500 us\"\n"));
+        let mean = (0..4).map(|number| seconds(&run, number)).sum::<f64>() / 4.0;
+        assert_near(release, mean, kernel, 0.08);
+    }
 }

@@ -199,6 +199,8 @@ kernel.reclaim.free_batches | reclaim-6.1 | true
 kernel.reclaim.free_batches | reclaim-3.5 | true | refused freed together
 kernel.reclaim.counters | reclaim-3.5 | node | refused as events
 kernel.reclaim.swap_readahead | reclaim-6.1 | block
+kernel.reclaim.swap_plug | reclaim-6.1 | true
+kernel.reclaim.swap_plug | reclaim-3.5 | true | refused each page is a request
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
 kernel.reclaim.defer_by_order | reclaim-3.4; process.kernel.phase.0.action.0.order=4; kernel.page_alloc.migrate_reserve=false | false
 kernel.reclaim.defer_by_order | reclaim-6.1 | false | refused by order
@@ -273,6 +275,7 @@ machine.cost.tlb_shootdown | reclaim-6.1 | 9 us
 machine.cost.enter_idle | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 90 us
 machine.cost.tlb_interrupt | reclaim-6.1 | 9 us
 machine.cost.tick | reclaim-6.1 | 20 us
+machine.cost.tick_idle | reclaim-6.1; machine.cpu.single_threaded_tcg=true; machine.cost.tick=20 us | 90 us
 machine.cost.hrtick | reclaim-6.1; kernel.sched.fair=eevdf-hrtick | 90 us
 machine.cost.trace_event | reclaim-6.1 | 1 us
 machine.cost.stat_file | counters-6.1 | 9 us
@@ -322,7 +325,9 @@ machine.cost.reclaim_free_page | reclaim-6.1 | 900 ns
 machine.cost.reclaim_free_buffers | reclaim-6.1 | 900 ns
 machine.cost.reclaim_batch | reclaim-6.1 | 9 us
 machine.cost.reclaim_pass | cgroup-6.1 | 9 us
-machine.cost.swap_write | reclaim-6.1 | 9 us
+machine.cost.swap_write | reclaim-6.1; machine.swap.synchronous=true | 9 us
+machine.cost.swap_write_async | reclaim-6.1 | 9 us
+machine.cost.swap_write_plugged | reclaim-6.1; kernel.reclaim.swap_plug=true | 9 us
 machine.cost.swap_write_further | reclaim-6.1; kernel.thp=always | 9 us
 machine.cost.swap_slot_scan | reclaim-6.1; machine.swap.size=4 MiB | 9 us
 machine.cost.swap_read | reclaim-6.1 | 9 us

@@ -170,4 +170,21 @@ pub(super) mod tests {
         assert_eq!((kernel.pay_ticks(0), kernel.clock(0)), (true, 9 * MS + 2 * MS / 50));
         assert_eq!((kernel.pay_ticks(0), kernel.pay_ticks(1)), (false, false), "paid, and idle until 9 ms");
     }
+
+    #[test]
+    fn the_tick_of_a_cpu_that_is_idle_for_a_moment_takes_time_of_all() {
+        const MS: Ps = 1_000_000_000;
+        let mut kernel = cpus(2);
+        kernel.share_budget(0);
+        kernel.set_tick_costs(MS / 50, MS / 20);
+        let mut idles_until = |at: Ps| {
+            let before = kernel.budget_used();
+            kernel.enter_idle(1).unwrap();
+            kernel.wait(1, at);
+            kernel.leave_idle(1).unwrap();
+            kernel.budget_used().unwrap() - before.unwrap()
+        };
+        let taken = [3 * MS, 5 * MS, 7 * MS, 20 * MS].map(&mut idles_until);
+        assert_eq!(taken, [0, MS / 20, 0, 0], "the third has no tick, and the last stops it");
+    }
 }
