@@ -1,11 +1,11 @@
 //! The tick (`tick_sched_timer`, 4.13 to 7.3): a timer interrupt of every CPU, `kernel.hz` times a second. One that is idle
 //! for longer stops it (`tick_nohz_idle_stop_tick`).
 //!
-//! A measured time (`machine.cost.tick`, `tick_idle`), paid when a CPU's next step begins, at once for all ticks since the last. That of
-//! an idle CPU takes time of the others where all share that of one. Not modelled: what a tick does, which has rules of its
-//! own where it matters (scheduler, counters, NUMA scanner), and when a CPU expects to be idle for how long: what it was is
-//! taken for that. Checked by a test here and by think time and sleeps in guests (docs/model/notebook.md, "Time of samples
-//! and ticks" and "Short sleeps").
+//! A measured time (`machine.cost.tick`), paid when a CPU's next step begins, at once for all ticks since the last. The tick
+//! of an idle CPU (`tick_idle`) takes time of the others where all share that of one. Not modelled: what a tick does, which
+//! has rules of its own where it matters (scheduler, counters, NUMA scanner), and how long a CPU expects to be idle, for
+//! which the time that it was idle is taken. Checked by tests and by think time and sleeps in guests (docs/model/notebook.md,
+//! "Time of samples and ticks" and "Short sleeps").
 
 use super::Kernel;
 use crate::time::Ps;

@@ -1,6 +1,6 @@
 //! Swap space and the swap cache: `folio_alloc_swap`, `folio_free_swap`, `vm_swap_full` (6.1 to 6.12). Faults on pages that
-//! are in swap are in `fault`, windows of read-ahead in `readahead`, requests of several pages in
-//! `plug`, free slots in `slots`.
+//! are in swap are in `fault`, windows of read-ahead in `readahead`, requests of several pages in `plug`, free slots in
+//! `slots`.
 //!
 //! A page that is reclaimed is assigned a swap slot, is written, and stays in the swap cache until it is freed. A
 //! page read from a disk keeps its slot, and is not written again if it does not change, unless more than half of swap
