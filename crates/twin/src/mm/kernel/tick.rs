@@ -21,7 +21,8 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// A CPU was idle until a time: what its ticks took meanwhile, if it did not stop them.
+    /// A CPU was idle until a time: what its ticks took since they were paid, which is a step before it went idle, if it did
+    /// not stop them.
     pub(super) fn begin(&mut self, cpu: u32, at: Ps, tick: Ps) -> Ps {
         let Some(paid) = self.paid.get_mut(cpu as usize) else { return 0 };
         let since = std::mem::replace(paid, at);
@@ -32,7 +33,7 @@ impl Ticks {
 impl Kernel {
     /// Sets what a tick takes of a busy CPU, and of an idle one.
     pub(crate) fn set_tick_costs(&mut self, work: Ps, idle: Ps) {
-        let cpus = if work > 0 { self.clocks.len() } else { 0 };
+        let cpus = if work > 0 || idle > 0 { self.clocks.len() } else { 0 };
         self.ticks = Ticks { work, idle, paid: vec![0; cpus] };
     }
 

@@ -179,7 +179,7 @@ impl AccessState {
         let sharers = kernel.sharers() as u64;
         let ended = self.ends.iter().filter(|(done, number)| {
             let submitted = self.requests.submitted(*number);
-            submitted + (now - submitted) * sharers >= done + self.costs.write_end
+            submitted + now.saturating_sub(submitted) * sharers >= done + self.costs.write_end
         });
         for &page in ended.flat_map(|(_, number)| self.requests.pages(*number)) {
             kernel.alloc.frames.set_flag(page, Flag::Reclaim, false);
