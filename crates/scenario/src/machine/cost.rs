@@ -106,10 +106,16 @@ pub struct Costs {
     /// Mapping one more page of a file that is in memory, in a fault on one of its neighbours.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub map_around: Cost,
+    /// Each further page of a large folio of a file, which a fault maps as a whole (`set_pte_range`).
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub map_further: Cost,
     /// What a fault on a file takes more that reads several pages or reads ahead: it drops `mmap_lock` and is made again (5.1 and
     /// later).
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub fault_retry: Cost,
+    /// The same where the fault reads its page alone.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub fault_retry_alone: Cost,
     /// A call that reads or writes a page of a file that is in memory.
     pub file_call: Cost,
     /// Asking the disk for pages of a file that lie one after another, besides copying them.
@@ -119,6 +125,9 @@ pub struct Costs {
     /// (`filemap_add_folio`).
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub file_folio: Cost,
+    /// A page of a file that is to be read, besides its folio and its allocation.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub file_page: Cost,
     /// A call that looks up a name that does not exist.
     pub name_lookup: Cost,
     /// A call that writes a whole page of a file that is in memory.
@@ -187,8 +196,14 @@ pub struct Costs {
     /// Taking a page out of the page tables that map it.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub reclaim_unmap_page: Cost,
+    /// Each further page of a large folio of a file that is unmapped.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub reclaim_unmap_further: Cost,
     /// Freeing one page in reclaim, besides giving it back.
     pub reclaim_free_page: Cost,
+    /// Each further page of a large folio of a file that is freed.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub reclaim_free_further: Cost,
     /// Additional time of that if the page has buffers of the file system, because it was written to.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub reclaim_free_buffers: Cost,

@@ -9,10 +9,14 @@ pub(crate) struct FaultCosts {
     pub fault: Ps,
     /// A fault that is made again because it has read.
     pub retry: Ps,
+    /// The same of a fault that reads its page alone.
+    pub retry_alone: Ps,
     /// To wake a task that sleeps on a time.
     pub wakeup: Ps,
     /// To map one more page in it.
     pub map_around: Ps,
+    /// Another page of a large folio that a fault maps.
+    pub map_further: Ps,
     /// A write fault on a page of a file takes this more, if it was clean and if it was dirty.
     pub mkwrite: Ps,
     pub mkwrite_dirty: Ps,
@@ -27,6 +31,8 @@ pub(crate) struct FaultCosts {
     pub file_request: Ps,
     /// A folio that is to be read.
     pub file_folio: Ps,
+    /// Each page of it.
+    pub file_page: Ps,
     /// Check of a page of an LRU list, huge or not.
     pub scan_page: Ps,
     /// To wait until other CPUs have flushed pages that are taken.
@@ -36,6 +42,9 @@ pub(crate) struct FaultCosts {
     /// Reverse-map walk of a page, and unmapping it.
     pub rmap_page: Ps,
     pub unmap_page: Ps,
+    /// Each further page of a large folio of a file that is unmapped, and freed.
+    pub unmap_further: Ps,
+    pub free_further: Ps,
     /// To free a page in reclaim, huge or not, and what it takes more if the file system remembers it.
     pub free_page: Ps,
     pub free_buffers: Ps,

@@ -95,7 +95,8 @@ impl AccessState {
             let all = at.page..at.page + pages;
             let mappings = region.mappings_of(&all) as u64;
             let mapped = all.filter(|&page| region.unmap_everywhere(page, node)).count();
-            kernel.spend(cpu, self.costs.unmap_page * mappings);
+            let further = mapped.saturating_sub(1) as u64;
+            kernel.spend(cpu, (self.costs.unmap_page + self.costs.unmap_further * further) * mappings);
             kernel.stat.pages.add(node, NodeItem::Mapped, -(mapped as i64));
             return if mapped > 0 { elsewhere } else { Cpus::default() };
         }
@@ -125,6 +126,7 @@ impl AccessState {
         let pages = 1i64 << kernel.alloc.frames.order(page);
         kernel.stat.pages.add(node, NodeItem::FilePages, -pages);
         if self.regions[at.region].file {
+            kernel.spend(by.0, self.costs.free_further * (pages as u64 - 1));
             for page in at.page..at.page + pages as u64 {
                 self.regions[at.region].take(page, shadow, node);
                 self.missing(at.region, page, node);

@@ -291,10 +291,13 @@ machine.cost.page_mkwrite_dirty | reclaim-6.1; process.writer.phase.0.access=[{ 
 machine.cost.zero_page_fault | reclaim-6.1 | 90 us
 machine.cost.zero_page_write | reclaim-6.1 | 90 us
 machine.cost.map_around | reclaim-6.1 | 900 ns
+machine.cost.map_further | reclaim-6.1; kernel.filemap.large_folios=true; kernel.filemap.readahead=aligned | 900 ns
 machine.cost.fault_retry | reclaim-6.1 | 900 ns
+machine.cost.fault_retry_alone | reclaim-6.1 | 90 us
 machine.cost.file_call | reclaim-6.1 | 900 ns
 machine.cost.file_request | reclaim-6.1 | 900 ns
 machine.cost.file_folio | reclaim-6.1 | 900 ns
+machine.cost.file_page | reclaim-6.1 | 900 ns
 machine.cost.name_lookup | lookup-6.1 | 3 us
 machine.cost.file_write | reclaim-6.1 | 1900 ns
 machine.cost.file_create | reclaim-6.1 | 1900 ns
@@ -322,6 +325,8 @@ machine.cost.reclaim_scan_page | reclaim-6.1 | 900 ns
 machine.cost.reclaim_rmap_page | reclaim-6.1 | 2 us
 machine.cost.reclaim_unmap_page | reclaim-6.1 | 900 ns
 machine.cost.reclaim_free_page | reclaim-6.1 | 900 ns
+machine.cost.reclaim_unmap_further | reclaim-6.1; kernel.filemap.large_folios=true; kernel.filemap.readahead=aligned | 900 ns
+machine.cost.reclaim_free_further | reclaim-6.1; kernel.filemap.large_folios=true; kernel.filemap.readahead=aligned | 900 ns
 machine.cost.reclaim_free_buffers | reclaim-6.1 | 900 ns
 machine.cost.reclaim_batch | reclaim-6.1 | 9 us
 machine.cost.reclaim_pass | cgroup-6.1 | 9 us

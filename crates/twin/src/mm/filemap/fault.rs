@@ -54,7 +54,7 @@ impl AccessState {
                 reads = marked;
                 if marked {
                     self.made_again(kernel);
-                    self.drops_mmap_lock(kernel, caller.cpu);
+                    self.drops_mmap_lock(kernel, caller.cpu, false);
                     if !write && hits == MmapHits::Faults {
                         self.regions[region].readahead[mapper].hit(1);
                     }
@@ -81,9 +81,8 @@ impl AccessState {
                     self.ahead(kernel, caller, (region, mapper, reader), (page, limits.max), None)?
                 } else {
                     let window = self.regions[region].readahead[mapper].around(windows, page, limits);
-                    if window.is_some_and(|window| window.end - window.start > 1) {
-                        self.drops_mmap_lock(kernel, caller.cpu);
-                    }
+                    let alone = window.is_none_or(|window| window.end - window.start == 1);
+                    self.drops_mmap_lock(kernel, caller.cpu, alone);
                     reader.pending = window;
                     self.finish(kernel, caller, (region, mapper), reader)?
                 };
@@ -130,11 +129,11 @@ impl AccessState {
         kernel.stat.events.faults += u64::from(kernel.reclaim.rules.retries == Retries::Reads);
     }
 
-    /// What that takes is known of faults that read several pages; one that reads its page alone takes no longer in guests
-    /// (docs/model/notebook.md, "Faults that read one page").
-    fn drops_mmap_lock(&self, kernel: &mut Kernel, cpu: u32) {
+    /// What that takes differs in guests where the fault reads its page alone (docs/model/notebook.md, "Faults that read one
+    /// page").
+    fn drops_mmap_lock(&self, kernel: &mut Kernel, cpu: u32, alone: bool) {
         if kernel.reclaim.rules.retries != Retries::Waits {
-            kernel.spend(cpu, self.costs.retry);
+            kernel.spend(cpu, if alone { self.costs.retry_alone } else { self.costs.retry });
         }
     }
 
@@ -180,7 +179,7 @@ impl AccessState {
     ) {
         let around = if write { 1 } else { self.fault_around };
         let (first, now, of) = (page / around * around, kernel.clock(cpu), &mut self.regions[region]);
-        let (mut at, end, mut mapped) = (first, (first + around).min(of.len()), 0);
+        let (mut at, end, mut mapped, mut entries) = (first, (first + around).min(of.len()), 0, 0);
         while at < end {
             let Entry::Present(pfn) = of.entry(at) else {
                 at += 1;
@@ -201,10 +200,12 @@ impl AccessState {
                         kernel.stat.pages.add(node, NodeItem::Mapped, 1);
                     }
                     mapped = before + 1;
+                    entries += 1;
                 }
             }
         }
         // The fault itself has the cost of the page that it is about, and of its folio.
         kernel.spend(cpu, self.costs.map_around * u64::saturating_sub(mapped, 1));
+        kernel.spend(cpu, self.costs.map_further * (entries - mapped));
     }
 }

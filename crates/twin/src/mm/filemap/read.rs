@@ -82,7 +82,7 @@ impl AccessState {
             } else {
                 let brought = self.bring(kernel, caller, region, page, &Request { order, ..AHEAD });
                 let pfn = brought.inspect_err(|_| reader.pending = Some(window))?;
-                kernel.spend(caller.cpu, self.costs.file_folio);
+                kernel.spend(caller.cpu, self.costs.file_folio + self.costs.file_page * (1 << order));
                 reader.brought.push(pfn);
                 if window.mark.is_some_and(|mark| mark >> order == page >> order) {
                     kernel.alloc.frames.set_flag(pfn, Flag::Reclaim, true);
@@ -130,7 +130,7 @@ impl AccessState {
         page: u64,
     ) -> Result<Pfn, AllocationFailure> {
         let pfn = self.bring(kernel, caller, region, page, &PAGE)?;
-        kernel.spend(caller.cpu, self.costs.file_folio);
+        kernel.spend(caller.cpu, self.costs.file_folio + self.costs.file_page);
         self.read(kernel, caller.cpu, region, &mut vec![pfn]);
         Ok(pfn)
     }

@@ -65,20 +65,26 @@ impl Region {
     }
 
     /// A process unmaps pages of a file or of shared memory: they leave its page tables and stay in the page cache; those
-    /// that it has accessed since the last check are marked accessed (`zap_pte_range`).
+    /// that it has accessed since the last check are marked accessed, neighbours in a large folio once
+    /// (`zap_present_ptes`).
     pub(crate) fn unmap_shared(&mut self, kernel: &mut Kernel, caller: &Caller, mapper: usize, pages: Range<u64>) {
         let mut next = pages.start;
+        let mut marked = None;
         loop {
             let node_of = |pfn| kernel.node_of_frame(kernel.alloc.frames.head(pfn));
             let Some((page, last, young)) = self.unmap_next(mapper, next..pages.end, node_of) else { break };
+            if page != next {
+                marked = None;
+            }
             next = page + 1;
             if let Entry::Present(pfn) = self.entry(page) {
+                let (_, folio) = self.block(kernel, page, pfn);
                 if self.file {
-                    let node = kernel.node_of_frame(self.block(kernel, page, pfn).1);
-                    kernel.stat.pages.add(node, NodeItem::Mapped, -i64::from(last));
+                    kernel.stat.pages.add(kernel.node_of_frame(folio), NodeItem::Mapped, -i64::from(last));
                 }
-                if young {
-                    kernel.mark_accessed(caller.cpu, self.block(kernel, page, pfn).1);
+                if young && marked != Some(folio) {
+                    kernel.mark_accessed(caller.cpu, folio);
+                    marked = Some(folio);
                 }
             }
         }
