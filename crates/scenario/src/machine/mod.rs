@@ -137,6 +137,9 @@ pub struct Disk {
     pub bios_per_page: NonZeroU32,
     /// Blocks of 4 KiB that a commit of the file system's journal writes (jbd2); up to 65536.
     pub journal_blocks: NonZeroU32,
+    /// When the flusher first looks for what is dirty, from the start; 0: drawn from the interval of its periodic wakeups.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub first_flush: Time,
 }
 
 /// Swap space. Size 0 stands for none.

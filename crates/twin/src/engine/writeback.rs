@@ -57,8 +57,11 @@ impl Engine<'_> {
         self.writeback_threads = Some(WritebackThreads { flushers, end_io, ends_on: 0 });
         let interval = self.kernel.writeback.rules.interval;
         if interval > 0 {
-            let random = Random::new(self.scenario.run.seed, Use::TimerOffset);
-            let due = self.options.state.at + random.below(FLUSHER as u64, 0, interval);
+            let after = match self.scenario.machine.disk.first_flush.0 {
+                0 => Random::new(self.scenario.run.seed, Use::TimerOffset).below(FLUSHER as u64, 0, interval),
+                after => after,
+            };
+            let due = self.options.state.at + after;
             self.kernel.writeback.set_timer(0, due);
             self.due.set(due, 0, Due::Flush(0));
         }

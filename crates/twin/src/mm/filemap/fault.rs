@@ -107,6 +107,9 @@ impl AccessState {
             }
             return Ok(self.sleep_for_read(kernel, caller.cpu, pfn, until));
         }
+        if write {
+            self.prepare_write(kernel, caller, region, page)?;
+        }
         kernel.stat.events.faults += 1;
         kernel.spend(caller.cpu, self.costs.fault);
         if sequential {

@@ -31,7 +31,8 @@ const BUFFER: Request = Request {
 };
 
 impl AccessState {
-    /// Sees to it that the file system can remember a page that is about to be written.
+    /// Sees to it that the file system can remember a page that is about to be written; a large folio gets the buffers of
+    /// all its pages (`create_empty_buffers`).
     pub(crate) fn prepare_write(
         &mut self,
         kernel: &mut Kernel,
@@ -39,11 +40,21 @@ impl AccessState {
         region: usize,
         page: u64,
     ) -> Result<(), AllocationFailure> {
-        if !self.regions[region].remembers(page) {
-            let block = self.buffers.take(kernel, (caller.cpu, caller.task))?;
-            self.regions[region].remember(page, block);
-            self.charge_object(kernel, caller, region, BUFFER_HEAD);
-            kernel.spend(caller.cpu, self.costs.file_buffers);
+        let of = &self.regions[region];
+        let pages = match of.entry(page) {
+            Entry::Present(pfn) => {
+                let (first, head) = of.block(kernel, page, pfn);
+                first..first + (1 << kernel.alloc.frames.order(head))
+            }
+            _ => page..page + 1,
+        };
+        for page in pages {
+            if !self.regions[region].remembers(page) {
+                let block = self.buffers.take(kernel, (caller.cpu, caller.task))?;
+                self.regions[region].remember(page, block);
+                self.charge_object(kernel, caller, region, BUFFER_HEAD);
+                kernel.spend(caller.cpu, self.costs.file_buffers);
+            }
         }
         Ok(())
     }
