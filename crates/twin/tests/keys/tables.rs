@@ -293,7 +293,7 @@ machine.cost.zero_page_write | reclaim-6.1 | 90 us
 machine.cost.map_around | reclaim-6.1 | 900 ns
 machine.cost.map_further | reclaim-6.1; kernel.filemap.large_folios=true; kernel.filemap.readahead=aligned | 900 ns
 machine.cost.fault_retry | reclaim-6.1 | 900 ns
-machine.cost.fault_retry_alone | reclaim-6.1; process.mapped.region.file.size=400 MiB; process.mapped.phase.0.access.0.pattern=uniform | 90 us
+machine.cost.fault_retry_alone | reclaim-6.1; process.mapped.region.file.size=400 MiB; process.mapped.phase.0.access.0.pattern=uniform; process.mapped.phase.0.access.0.write=100 % | 90 us
 machine.cost.file_call | reclaim-6.1 | 900 ns
 machine.cost.file_request | reclaim-6.1 | 900 ns
 machine.cost.file_folio | reclaim-6.1 | 900 ns
