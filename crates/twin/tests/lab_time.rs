@@ -1,8 +1,9 @@
-//! What work takes in the lab's guest (mode exact, kernels 6.1 and 6.12): figures of real kernels, measured on 29 November
-//! 2026 with these scenarios (docs/model/notebook.md, "Turns of one clock", "Kinds of work, one after another", "Where several
-//! processes meet").
+//! What work takes in the lab's guest (mode exact, kernels 6.1, 6.12 and 7.3): figures of real kernels, measured on 29 and
+//! 30 November 2026 with these scenarios (docs/model/notebook.md, "Turns of one clock", "Kinds of work, one after another", "Where several
+//! processes meet", "Files, one process alone").
 
 use crate::common::scenario::{Finished, ran};
+use crate::lab_contention;
 
 const GUEST: &str = "[machine]\npreset = \"PRESET\"\ndistance = [[10]]\ndisk.latency = \"500 us\"\n\
     [[machine.node]]\ncpus = \"0-3\"\nmemory = \"768 MiB\"\n\
@@ -241,11 +242,6 @@ fn swapping_takes_as_long_as_in_the_guest() {
 
 #[test]
 fn files_of_one_process_take_as_long_as_in_the_guest() {
-    let preset = |release: &str| match release {
-        "6.1" => "lab-4n",
-        "6.12" => "lab-4n-6.12",
-        _ => "lab-4n-7.3",
-    };
     let call = "via = \"syscall\"\n";
     let write = "write = 1.0\n";
     // Size of the file, access, and seconds on each kernel.
@@ -259,21 +255,16 @@ fn files_of_one_process_take_as_long_as_in_the_guest() {
     ];
     for (size, access, kernels) in cases {
         for (release, kernel) in ["6.1", "6.12", "7.3"].into_iter().zip(kernels) {
+            let guest = lab_contention::guest(release, &[("0-1", 768)], "\"kernel.numa_balancing\" = 0");
             let run = ran(&format!(
-                "[machine]\npreset = \"{}\"\ndistance = [[10]]\n\
-                 [[machine.node]]\ncpus = \"0-1\"\nmemory = \"768 MiB\"\n\
-                 [kernel]\nrelease = \"{release}\"\nthp = \"never\"\n\
-                 [kernel.sysctl]\n\"kernel.numa_balancing\" = 0\n\
-                 [run]\nduration = \"40 s\"\nsample = \"20 s\"\ncounters = [\"pg*\"]\n\
-                 [[process]]\nname = \"a\"\ncpus = \"0\"\n\
+                "{}[[process]]\nname = \"a\"\ncpus = \"0\"\n\
                  [[process.region]]\nname = \"d\"\nsize = \"{size} MiB\"\nkind = \"file\"\n\
                  [[process.phase]]\n[[process.phase.access]]\nregion = \"d\"\n{access}\n",
-                preset(release)
+                guest.replace("numa_*", "pg*")
             ));
-            let phase = &run.results.phases[0];
             let what = format!("{release}, {size} MiB, {access}");
-            assert_near(&what, (phase.end - phase.start) as f64 / 1e9, kernel, 0.03);
-            // Nothing is accessed twice but what is drawn twice; an exit marks each folio once (`zap_present_ptes`).
+            assert_near(&what, lab_contention::seconds(&run, 0), kernel, 0.03);
+            // Each page is read once, and the exit marks each folio once (`zap_present_ptes`).
             if access.contains("sequential") && !access.contains("write") {
                 assert_eq!(run.counter("vmstat", "", "pgactivate"), 0, "{what}");
             }
