@@ -22,6 +22,10 @@ pub struct Sched {
     pub busy_factor: u32,
     /// Which tasks are too large to be pulled (`detach_tasks`).
     pub detach_limit: DetachLimit,
+    /// An interrupt that wakes a thread sets the CPU's timer once, when that has been switched to
+    /// (`CONFIG_HRTIMER_REARM_DEFERRED`): 7.1 and newer. It acts where CPUs share the time of one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hrtimer_rearm_deferred: bool,
 }
 
 variant! {

@@ -181,6 +181,19 @@ pub struct Costs {
     /// The same for each access of each of its phases, whose own cost it measures.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub process_access: Cost,
+    /// Removing the page-table entry of a page of memory of a process's own (`zap_pte_range`), besides freeing the page.
+    pub zap_page: Cost,
+    /// The same of a page of a file or of shared memory.
+    pub zap_shared: Cost,
+    /// The same of each further page of a large folio.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub zap_further: Cost,
+    /// Freeing a huge page that is unmapped.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub zap_huge: Cost,
+    /// A fault that maps a huge page, besides `page_fault` and clearing it.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub huge_fault: Cost,
     /// A NUMA hinting fault without a migration.
     pub hint_fault: Cost,
     /// Marking one page-table entry for a hinting fault.
@@ -231,9 +244,13 @@ pub struct Costs {
     /// Bringing a page back from swap, besides the fault, the page's allocation and copying it.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub swap_read: Cost,
-    /// Sleeping for a request and waking up (`io_schedule`): the interrupt, the request's end and two switches.
+    /// Sleeping for a request and waking up (`io_schedule`): two switches.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub io_schedule: Cost,
+    /// Ending a request to read from a disk that is not synchronous: the interrupt, which takes time of the CPU that has
+    /// asked, and unlocking the pages.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub read_end: Cost,
     /// A call that sleeps for a time, and waking up.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub nanosleep: Cost,

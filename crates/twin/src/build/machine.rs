@@ -206,6 +206,7 @@ pub(crate) fn fault_costs(scenario: &Scenario) -> FaultCosts {
         pass_slot: cost.swap_slot_scan.0,
         swap_read: cost.swap_read.0,
         io_schedule: cost.io_schedule.0,
+        read_end: cost.read_end.0,
         count_objects: cost.slab_count.0,
         shootdown: cost.tlb_shootdown.0,
         interrupt: cost.tlb_interrupt.0,
@@ -236,6 +237,11 @@ pub(crate) fn fault_costs(scenario: &Scenario) -> FaultCosts {
         write_request: cost.writeback_request.0,
         write_mapped: cost.writeback_mapped.0,
         write_end: cost.writeback_end.0,
+        zap_page: cost.zap_page.0,
+        zap_shared: cost.zap_shared.0,
+        zap_further: cost.zap_further.0,
+        zap_huge: cost.zap_huge.0,
+        huge_fault: cost.huge_fault.0,
     }
 }
 

@@ -1,9 +1,8 @@
 //! The end of a process: `exit_mmap`, `unmap_vmas`, `zap_pte_range`, `free_pgtables` (4.12 to 6.18).
 //!
 //! Its first thread unmaps area after area in parts of 2 MiB, between which other CPUs continue: what they allocate
-//! meanwhile lies among what is freed. A page takes the time of an entry that the NUMA scanner changes
-//! (`machine.cost.scan_pte`) besides that of freeing it, as with `MADV_DONTNEED` ([`super::madvise`]). A process that is
-//! killed frees all at once, for whose memory others wait. Not modelled: the work of the other threads' exits, the parent,
+//! meanwhile lies among what is freed. What it takes to unmap a page is in [`Region::zap_time`](crate::mm::region::Region), as
+//! with `MADV_DONTNEED` ([`super::madvise`]). A process that is killed frees all at once, for whose memory others wait. Not modelled: the work of the other threads' exits, the parent,
 //! the OOM reaper. Checked by `tests/run.rs`; beside guests by what compaction scans after a process has ended
 //! (docs/fidelity.md).
 
@@ -13,7 +12,6 @@ use super::process::Activity;
 use crate::mm::kernel::KernelError;
 use crate::mm::memcg::kmem;
 use crate::mm::prot_numa::HUGE_PAGES;
-use crate::mm::region::Entry;
 use crate::time::{Ns, PS_PER_NS, Ps};
 
 /// What a process that exits has yet to unmap.
@@ -85,17 +83,11 @@ impl Engine<'_> {
             let (kernel, memory) = (&mut self.kernel, &mut self.memory);
             let region = &mut memory.regions[number];
             let part = exit.page..(exit.page + HUGE_PAGES).min(region.len());
-            let before = region.resident(mapper);
-            // A huge page has one entry.
-            let is_huge = region.anon
-                && matches!(region.entry(part.start), Entry::Present(pfn) if kernel.alloc.frames.order(pfn) > 0);
+            kernel.spend(caller.cpu, region.zap_time(kernel, &memory.costs, mapper, part.clone()));
             region.unmap_shared(kernel, &caller, mapper, part.clone());
             if region.users == 1 && region.anon {
                 memory.discard(kernel, &caller, number, part.clone())?;
             }
-            let unmapped = before - memory.regions[number].resident(mapper);
-            let entries = if is_huge { unmapped.min(1) } else { unmapped };
-            kernel.spend(caller.cpu, entries * self.scenario.machine.cost.scan_pte.0);
             exit.page = part.end;
             if part.end == self.memory.regions[number].len() {
                 self.end_area(thread, number)?;

@@ -111,11 +111,12 @@ impl Engine<'_> {
 
     /// Applies the effects of a step of a CPU, whose clock may be behind `now` if it was idle.
     pub(super) fn process_effects(&mut self, cpu: u32, now: Ps) -> Result<(), RunError> {
-        if !self.kernel.has_effects() && self.memory.ends.is_empty() {
+        self.requests_begin(cpu, None);
+        if !self.kernel.has_effects() {
             return Ok(());
         }
         let at = self.kernel.clock(cpu).max(now);
-        let effects = self.kernel.take_effects(&mut self.memory);
+        let effects = self.kernel.take_effects();
         self.process_writeback(cpu, at, &effects)?;
         for node in effects.kcompactd {
             self.wake_node_thread(node, |engine| &engine.kcompactds, at)?;

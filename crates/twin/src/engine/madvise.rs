@@ -80,16 +80,20 @@ impl Engine<'_> {
         let caller = self.threads[thread].caller;
         let (kernel, memory) = (&mut self.kernel, &mut self.memory);
         let region = &memory.regions[of.0];
-        // A huge page has one entry, and pages of a large folio are unmapped together.
-        let of_own = |page: &u64| match region.entry_of(of.1, *page) {
-            Entry::Present(pfn) => kernel.alloc.frames.head(pfn) == pfn,
-            _ => false,
+        let zap = match how {
+            Discard::Advice(Advice::Free) => {
+                let of_own = |page: &u64| match region.entry_of(of.1, *page) {
+                    Entry::Present(pfn) => kernel.alloc.frames.head(pfn) == pfn,
+                    _ => false,
+                };
+                pages.clone().filter(of_own).count() as Ps * (memory.costs.zap_page + memory.costs.scan_page)
+            }
+            Discard::Advice(Advice::Dontneed) | Discard::Unmap => {
+                region.zap_time(kernel, &memory.costs, of.1, pages.clone())
+            }
         };
-        let mapped = pages.clone().filter(of_own).count() as Ps;
-        let free = how == Discard::Advice(Advice::Free);
-        let each = self.scenario.machine.cost.scan_pte.0 + if free { memory.costs.scan_page } else { 0 };
         // A part without pages takes time too, so that a call ends.
-        kernel.spend(caller.cpu, (mapped * each).max(memory.costs.fault).max(1));
+        kernel.spend(caller.cpu, zap.max(memory.costs.fault).max(1));
         match how {
             Discard::Advice(Advice::Free) => memory.free_lazily(kernel, &caller, of.0, pages),
             Discard::Advice(Advice::Dontneed) | Discard::Unmap => memory.zap(kernel, &caller, of, pages),

@@ -48,6 +48,8 @@ pub(crate) enum Due {
     Wake(usize, u64),
     /// The disk is done with a request to write.
     Written(u64),
+    /// The disk is done with a request to read.
+    ReadEnds,
     /// A flusher wakes by itself.
     Flush(usize),
     /// A file system's journal is written.
@@ -201,7 +203,7 @@ impl<'a> Engine<'a> {
             due: Timers::default(),
             fixed: BTreeSet::new(),
             ready: Ready::new(cpus),
-            turns: scenario.machine.cpu.single_threaded_tcg.then(|| Turns::new(cpus, scenario.run.seed)),
+            turns: scenario.machine.cpu.single_threaded_tcg.then(|| Turns::new(cpus, scenario.run.seed, scenario.kernel.sched.hrtimer_rearm_deferred)),
             not_batchable: false,
             epoch_end: 0,
             epoch_ended: 0,
@@ -372,6 +374,7 @@ impl<'a> Engine<'a> {
                 self.transferred(timer.cpu, request, timer.at)?;
                 self.process_effects(timer.cpu, timer.at * PS_PER_NS)?;
             }
+            Due::ReadEnds => self.read_ends(timer.cpu, timer.at * PS_PER_NS),
             Due::Flush(number) => self.flusher_is_due(number, timer.at)?,
             Due::Commit => {
                 self.memory.commit(&mut self.kernel, timer.at);

@@ -90,8 +90,14 @@ impl Engine<'_> {
         let came_to = left.as_ref().map_or(until, |(ended, _)| ended.end);
         self.threads[thread].left_off = Some((came_to, self.kernel.clock(cpu)));
         match left {
-            Some((ended, ends)) => self.threads[thread].overrun = Some(Overrun::new(ended, ends, step, waits)),
-            None => self.end_step(thread, step, waits)?,
+            Some((ended, ends)) => {
+                let requests = self.requests_begin(cpu, Some((&ended, ends)));
+                self.threads[thread].overrun = Some(Overrun::new((ended, ends), requests, step, waits));
+            }
+            None => {
+                self.requests_begin(cpu, None);
+                self.end_step(thread, step, waits)?;
+            }
         }
         self.process_effects(cpu, clock)?;
         self.make_ready(cpu);

@@ -4,12 +4,20 @@
 //! A step simulates at least one access, a batch of reclaim or the like, which may take longer than the turn. Its effects
 //! are there at once, but its end, and so the thread's next sleep, is when its CPU has had turns for all of it.
 
-use super::main_loop::{Engine, Step, Stop};
+use super::main_loop::{Due, Engine, Step, Stop};
 use crate::lab_guest::turns::Next;
 use crate::mm::kernel::budget::Ended;
 use crate::sched::TaskState;
 use crate::time::{PS_PER_NS, Ps};
 use std::collections::VecDeque;
+
+/// A request that a slow disk has been given.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    /// How long it takes.
+    takes: Ps,
+    end: Due,
+}
 
 /// What is left to do of a step.
 #[derive(Clone, Debug)]
@@ -18,6 +26,8 @@ pub(crate) struct Overrun {
     left: Ps,
     /// How much of it is left each time that the CPU waits for others, the first time first.
     pauses: VecDeque<Ps>,
+    /// How much of it is left when it gives a slow disk a request, the first one first.
+    requests: VecDeque<(Ps, Begun)>,
     /// When it would have ended without the others' turns.
     ends: Ps,
     /// How the step ends.
@@ -26,13 +36,18 @@ pub(crate) struct Overrun {
 }
 
 impl Overrun {
-    pub(super) fn new(ended: Ended, ends: Ps, step: Step, waits: TaskState) -> Overrun {
-        Overrun { left: ended.beyond, pauses: ended.waits, ends, step, waits }
+    pub(super) fn new(
+        (ended, ends): (Ended, Ps),
+        requests: VecDeque<(Ps, Begun)>,
+        step: Step,
+        waits: TaskState,
+    ) -> Overrun {
+        Overrun { left: ended.beyond, pauses: ended.waits, requests, ends, step, waits }
     }
 
     /// Work that follows what is left.
     fn add(&mut self, more: Ended) {
-        self.pauses.iter_mut().for_each(|left| *left += more.beyond);
+        self.pauses.iter_mut().chain(self.requests.iter_mut().map(|(left, _)| left)).for_each(|left| *left += more.beyond);
         self.pauses.extend(more.waits);
         (self.left, self.ends) = (self.left + more.beyond, self.ends + more.beyond);
     }
@@ -76,7 +91,7 @@ impl Engine<'_> {
         }
         match &mut self.threads[thread].overrun {
             Some(overrun) => overrun.add(more),
-            none => *none = Some(Overrun::new(more, ends, Step::On, TaskState::default())),
+            none => *none = Some(Overrun::new((more, ends), VecDeque::new(), Step::On, TaskState::default())),
         }
     }
 
@@ -84,10 +99,15 @@ impl Engine<'_> {
     pub(super) fn work_off(&mut self, thread: usize, mut overrun: Overrun, begin: Ps, until: Ps) -> Result<(), Stop> {
         let cpu = self.threads[thread].caller.cpu;
         let pause = overrun.pauses.front().copied();
-        let time = until.saturating_sub(self.kernel.clock(cpu)).min(overrun.left - pause.unwrap_or(0));
+        let request = overrun.requests.front().map(|(left, _)| *left);
+        let next = pause.max(request).unwrap_or(0);
+        let time = until.saturating_sub(self.kernel.clock(cpu)).min(overrun.left - next);
         self.kernel.spend(cpu, time);
         self.account(cpu, thread, begin);
         overrun.left -= time;
+        while let Some((_, begun)) = overrun.requests.pop_front_if(|(left, _)| *left == overrun.left) {
+            self.request_begins(cpu, self.kernel.clock(cpu) + begun.takes, begun.end);
+        }
         if pause == Some(overrun.left) {
             overrun.pauses.pop_front();
             if self.kernel.others_are_busy(cpu) {
@@ -107,6 +127,39 @@ impl Engine<'_> {
             step => step,
         };
         self.end_step(thread, step, overrun.waits)
+    }
+
+    /// A CPU has given slow disks requests in a step; which it gives them in what is left of that.
+    pub(super) fn requests_begin(&mut self, cpu: u32, left: Option<(&Ended, Ps)>) -> VecDeque<(Ps, Begun)> {
+        let (reads, writes) = (std::mem::take(&mut self.memory.reads), std::mem::take(&mut self.memory.ends));
+        self.writes_begin(cpu, writes.len());
+        let of = &self.memory;
+        let reads = reads.into_iter().map(|(submitted, until)| (submitted, until, Due::ReadEnds));
+        let writes = writes.into_iter().map(|(until, number)| (of.requests.submitted(number), until, Due::Written(number)));
+        // Nobody notices the end of a read that costs nothing where nobody else's turn ends by it.
+        let noticed = self.turns.is_some() || of.costs.read_end > 0;
+        let mut requests: Vec<_> = reads.filter(|_| noticed).chain(writes).collect();
+        requests.sort_by_key(|(submitted, ..)| *submitted);
+        let mut later = VecDeque::new();
+        for (submitted, until, end) in requests {
+            match left.filter(|(ended, ends)| submitted > ends - ended.beyond) {
+                Some((_, ends)) => later.push_back((ends - submitted, Begun { takes: until - submitted, end })),
+                None => self.request_begins(cpu, until, end),
+            }
+        }
+        later
+    }
+
+    /// A timer of a disk is set for the end of a request.
+    fn request_begins(&mut self, cpu: u32, until: Ps, end: Due) {
+        self.turns.iter_mut().for_each(|turns| turns.timer_set(until));
+        self.due.set(until.div_ceil(PS_PER_NS), cpu, end);
+    }
+
+    /// The disk is done with a request to read, which interrupts the CPU that has asked.
+    pub(super) fn read_ends(&mut self, cpu: u32, at: Ps) {
+        self.kernel.wait(cpu, at);
+        self.kernel.interrupt_any(cpu, self.memory.costs.read_end);
     }
 
     /// True if a thread was about to sleep when what is left of its step is done: it stays awake.

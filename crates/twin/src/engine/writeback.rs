@@ -90,16 +90,6 @@ impl Engine<'_> {
 
     /// Applies the effects of writeback after a step of a CPU.
     pub(super) fn process_writeback(&mut self, cpu: u32, at: Ps, effects: &Effects) -> Result<(), RunError> {
-        let ends = &effects.submitted;
-        if let Some(of) = &mut self.writeback_threads
-            && !ends.is_empty()
-            && self.memory.requests.at_disk() == ends.len()
-        {
-            of.ends_on = cpu;
-        }
-        for &(done, request) in ends {
-            self.due.set(done.div_ceil(PS_PER_NS), cpu, Due::Written(request));
-        }
         for &task in &effects.lock_granted {
             if let Some(thread) = self.threads.iter().position(|thread| thread.caller.task.pid == task)
                 && !self.stays_awake(thread)
@@ -118,6 +108,16 @@ impl Engine<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A CPU has given disks this many requests to write.
+    pub(super) fn writes_begin(&mut self, cpu: u32, count: usize) {
+        if let Some(of) = &mut self.writeback_threads
+            && count > 0
+            && self.memory.requests.at_disk() == count
+        {
+            of.ends_on = cpu;
+        }
     }
 
     /// The periodic wakeup of a flusher is due.

@@ -6,6 +6,9 @@
 //! its turn, and those behind it have turns of a new length. Where a timer is set that is earlier than all others, the turn
 //! ends, and every CPU's next turn has a new length. A busy CPU's tick, which it sets when it has handled the one before or
 //! leaves idle, is as early as those of the other busy CPUs but for rounding: one of as many such timers is the earliest.
+//! One that leaves idle sets it in the midst of its first turn; since 7.1 when it has switched to the thread that was woken
+//! (`CONFIG_HRTIMER_REARM_DEFERRED`), so that it loses nothing: with this two threads of a 7.3 guest, one of which
+//! computes and one sleeps, have their shares within 5 %, without within 11 (docs/model/notebook.md, "Disks that take time").
 //! A CPU that is the only busy one has turn after turn; one that it wakes has its own after the one under way.
 //!
 //! Not modelled: turns shorter than [`SHORTEST`] (QEMU's are as short as 16 instructions, and the first CPU has what is left).
@@ -43,6 +46,8 @@ pub(crate) struct Turns {
     timer: Ps,
     random: OfObject,
     draws: u64,
+    /// A CPU that leaves idle sets its tick when it has switched to the thread that was woken.
+    deferred: bool,
 }
 
 /// Timers of the guest.
@@ -56,7 +61,7 @@ pub(crate) struct Next {
 
 impl Turns {
     /// Of this many CPUs, none of which has had a turn.
-    pub(crate) fn new(cpus: usize, seed: u64) -> Turns {
+    pub(crate) fn new(cpus: usize, seed: u64, deferred: bool) -> Turns {
         Turns {
             cpu: 0,
             end: 0,
@@ -70,6 +75,7 @@ impl Turns {
             timer: 0,
             random: Random::new(seed, Use::Turns).of(0),
             draws: 0,
+            deferred,
         }
     }
 
@@ -148,7 +154,7 @@ impl Turns {
         }
         let busy = (0..cpus).filter(|&cpu| is_busy(cpu)).count() as u64;
         let mut length = if busy == 1 { limit } else { self.length.min(limit) };
-        if woken(cpu) && busy > 1 && next.tick <= next.due && self.is_earliest(busy) {
+        if woken(cpu) && !self.deferred && busy > 1 && next.tick <= next.due && self.is_earliest(busy) {
             length = length.min(LEAVE_IDLE);
             self.kicked.fill(true);
         }
@@ -173,7 +179,7 @@ mod tests {
 
     /// Turns at a moment when the tick is known, and the last turn was that of CPU 0.
     fn turns() -> Turns {
-        Turns { tick: TICKS.tick, timer: TICKS.tick, kicked: vec![false; 4], length: 250 * US, ..Turns::new(4, 1) }
+        Turns { tick: TICKS.tick, timer: TICKS.tick, kicked: vec![false; 4], length: 250 * US, ..Turns::new(4, 1, false) }
     }
 
     #[test]
@@ -256,12 +262,14 @@ mod tests {
     #[test]
     fn of_two_cpus_every_second_that_leaves_idle_loses_its_turn() {
         let mut turns = turns();
-        let cut = (0..1000).filter(|_| {
+        let cut = |turns: &mut Turns| {
             turns.kick();
             turns.behind = 0;
             turns.begin(0, TICKS, |cpu| cpu < 2, |_| true);
             turns.end() == LEAVE_IDLE
-        });
-        assert!((400..600).contains(&cut.count()));
+        };
+        assert!((400..600).contains(&(0..1000).filter(|_| cut(&mut turns)).count()));
+        turns.deferred = true;
+        assert!((0..1000).all(|_| !cut(&mut turns)), "7.1 and newer");
     }
 }

@@ -73,6 +73,8 @@ pub(crate) struct FaultCosts {
     pub swap_read: Ps,
     /// To sleep for a request and wake up.
     pub io_schedule: Ps,
+    /// The end of a request to read from a slow disk.
+    pub read_end: Ps,
     /// Count of a shrinker's objects, and scan of one object.
     pub count_objects: Ps,
     pub scan_object: Ps,
@@ -104,4 +106,12 @@ pub(crate) struct FaultCosts {
     pub write_request: Ps,
     pub write_mapped: Ps,
     pub write_end: Ps,
+    /// Removal of the page-table entry of a page of a process's own, of one of a file or shared memory, of each further page
+    /// of a large folio, and freeing a huge page.
+    pub zap_page: Ps,
+    pub zap_shared: Ps,
+    pub zap_further: Ps,
+    pub zap_huge: Ps,
+    /// A fault that maps a huge page, besides `fault` and clearing it.
+    pub huge_fault: Ps,
 }

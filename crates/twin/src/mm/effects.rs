@@ -5,16 +5,13 @@
 
 use super::kernel::Kernel;
 use super::kernel::budget::Budget;
-use super::memory::AccessState;
 use super::vmscan::Reason;
 use super::writeback::Wake;
-use crate::time::{Ns, Ps};
+use crate::time::Ns;
 
 /// The effects, in this order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
-    /// Submitted write requests, with the time when the disk ends them.
-    pub submitted: Vec<(Ps, u64)>,
     /// Ids of the tasks that have been given a file's lock.
     pub lock_granted: Vec<i32>,
     /// When a file system's journal is committed.
@@ -41,10 +38,9 @@ impl Kernel {
     }
 
     /// Takes the effects.
-    pub(crate) fn take_effects(&mut self, memory: &mut AccessState) -> Effects {
+    pub(crate) fn take_effects(&mut self) -> Effects {
         let (reclaim, writeback) = (&mut self.reclaim, &mut self.writeback);
         Effects {
-            submitted: std::mem::take(&mut memory.ends),
             lock_granted: std::mem::take(&mut writeback.granted),
             commit_at: writeback.commit_at.take(),
             flushers: std::mem::take(&mut writeback.wake),

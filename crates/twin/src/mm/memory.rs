@@ -8,7 +8,7 @@ use crate::mm::accessed::Log;
 use crate::mm::accessed::pool::Pool;
 use crate::mm::costs::FaultCosts;
 use crate::mm::filemap::index::{Index, SlabAllocMode};
-use crate::mm::filemap::{Reader, Touched};
+use crate::mm::filemap::{Reader, Reading, Touched};
 use crate::mm::kernel::Kernel;
 use crate::mm::prot_numa::{HUGE_PAGES, Mapping, Unit};
 use crate::mm::region::{Entry, Region};
@@ -54,7 +54,9 @@ pub(crate) struct AccessState {
     /// Pages that a fault which reads maps together if they are in memory (`fault_around_bytes`).
     pub fault_around: u64,
     /// Pages that are being read, and when they will be there.
-    pub reading: FxHashMap<Pfn, Ps>,
+    pub reading: FxHashMap<Pfn, Reading>,
+    /// Requests to read that a slow disk has been given ([`Effects`](super::effects::Effects)): when, and when it ends them.
+    pub reads: Vec<(Ps, Ps)>,
     /// Requests to write that the disk has or that wait for their end.
     pub requests: Requests,
     /// Nodes by which pages of files are found.
@@ -97,6 +99,7 @@ impl AccessState {
             readahead_pages: READAHEAD_PAGES,
             fault_around: FAULT_AROUND,
             reading: FxHashMap::default(),
+            reads: Vec::new(),
             requests: Requests::default(),
             index: Index::new(1, 1, SlabAllocMode::Wakes, true),
             buffers: Slab::new(dirty::BUFFERS),

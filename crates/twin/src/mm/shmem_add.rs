@@ -135,8 +135,8 @@ impl AccessState {
                     }
                 }
                 if of.adding.goes_on(task) {
-                    // To sleep and to wake up takes half of what it does for a read.
-                    kernel.spend(caller.cpu, self.costs.io_schedule / 2);
+                    // It has slept.
+                    kernel.spend(caller.cpu, self.costs.io_schedule);
                 }
                 let waits = !of.is_mapped_by(mapper, page) && of.adding.wait(task, page);
                 Ok(waits.then_some(Touched::Locked))

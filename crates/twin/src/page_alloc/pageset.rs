@@ -308,7 +308,7 @@ impl PageAllocator {
         }
     }
 
-    /// Puts a block on the CPU's list and gives some pages back, as many as it returns, if it has become too long.
+    /// Puts a block on the CPU's list and gives some back, as many as it returns, if it has become too long.
     #[inline]
     pub(super) fn free_per_cpu(
         &mut self,
@@ -328,20 +328,23 @@ impl PageAllocator {
             set.freed = (set.freed + (1 << order)).min(set.batch << MAX_DOUBLINGS);
         }
         let excess = set.excess(self.rules.per_cpu_high, of.below_high, of.reclaim_active);
+        let mut blocks = 0;
         if excess > 0 {
-            self.free_to_buddy(ctx, zone, ctx.cpu, excess, list);
+            blocks = self.free_to_buddy(ctx, zone, ctx.cpu, excess, list);
             let (of, free) = (&self.zones[zone], ctx.stat.plain(zone, ZoneItem::FreePages));
             if of.below_high && of.watermark_ok(0, of.marks.high, free, ZoneKind::Movable, Reserves::default()) {
                 self.zones[zone].below_high = false;
             }
         }
-        excess
+        blocks
     }
 
     /// Gives some of a CPU's pages back, from the tails of its lists in turn. Lists are emptied one by one, beginning
-    /// with `first`; kernels without lists of higher orders take one page from each, and more after empty lists.
-    fn free_to_buddy(&mut self, ctx: &mut Context<'_>, zone: usize, cpu: u32, pages: u64, first: usize) {
+    /// with `first`; kernels without lists of higher orders take one page from each, and more after empty lists. Returns how
+    /// many blocks that are.
+    fn free_to_buddy(&mut self, ctx: &mut Context<'_>, zone: usize, cpu: u32, pages: u64, first: usize) -> u64 {
         let mut left = pages.min(self.pagesets[zone][cpu as usize].count) as i64;
+        let mut blocks = 0;
         let one_by_one = self.rules.per_cpu_orders;
         let lists = if one_by_one { LISTS } else { TYPES };
         let (mut list, mut quota) = (if one_by_one { first + lists - 1 } else { 0 } % lists, 0);
@@ -364,7 +367,7 @@ impl PageAllocator {
                 let order = self.frames.order(page);
                 set.count -= 1 << order;
                 self.free_block(ctx, zone, page, order);
-                (left, quota) = (left - (1 << order), quota - 1);
+                (left, quota, blocks) = (left - (1 << order), quota - 1, blocks + 1);
                 if ctx.probe.on(Kind::MmPagePcpuDrain) {
                     let (pfn, address) = named(page);
                     let event = MmPagePcpuDrain { order, migratetype: (list % TYPES) as i32, pfn, page: address };
@@ -375,6 +378,7 @@ impl PageAllocator {
                 quota = 0;
             }
         }
+        blocks
     }
 
     /// Frees all pages of a CPU's lists to the buddy allocator.

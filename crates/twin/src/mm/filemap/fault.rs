@@ -105,7 +105,7 @@ impl AccessState {
                 kernel.stat.events.faults += 1;
                 kernel.spend(caller.cpu, self.costs.fault);
             }
-            return Ok(self.sleep_for_read(kernel, caller.cpu, pfn, until));
+            return Ok(self.sleep_for_read(kernel, pfn, until));
         }
         if write {
             self.prepare_write(kernel, caller, region, page)?;

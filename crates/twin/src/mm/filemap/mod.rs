@@ -35,6 +35,20 @@ pub(crate) enum Touched {
     Locked,
 }
 
+/// A page that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub until: Ps,
+    /// A task sleeps until then.
+    pub is_awaited: bool,
+}
+
+impl Reading {
+    pub(crate) fn until(until: Ps) -> Reading {
+        Reading { until, is_awaited: false }
+    }
+}
+
 /// A thread that reads a file: windows that it is reading. The state of read-ahead is that of the open file
 /// ([`Region::readahead`](crate::mm::region::Region)).
 #[derive(Clone, Debug, Default)]
@@ -92,7 +106,7 @@ impl AccessState {
             }
         }
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
-            return Ok(self.sleep_for_read(kernel, caller.cpu, pfn, until));
+            return Ok(self.sleep_for_read(kernel, pfn, until));
         }
         kernel.spend(caller.cpu, self.costs.file_call);
         // Several reads of a folio in a row are one use of it.
@@ -103,11 +117,11 @@ impl AccessState {
         Ok(Touched::Done)
     }
 
-    /// A task sleeps until a page has been read; it runs again when its CPU has gone through the end of the request too.
-    pub(in crate::mm) fn sleep_for_read(&self, kernel: &mut Kernel, cpu: u32, pfn: Pfn, until: Ps) -> Touched {
+    /// A task sleeps until a page has been read.
+    pub(in crate::mm) fn sleep_for_read(&mut self, kernel: &mut Kernel, pfn: Pfn, until: Ps) -> Touched {
         kernel.wait_for_read(pfn);
-        kernel.spend(cpu, self.costs.io_schedule);
-        Touched::Wait(until + self.costs.io_schedule)
+        self.reading.entry(pfn).and_modify(|read| read.is_awaited = true);
+        Touched::Wait(until)
     }
 
     /// A call has used a page (`folio_mark_accessed`).
@@ -139,7 +153,7 @@ impl AccessState {
         };
         let (_, pfn) = self.regions[region].block(kernel, page, pfn);
         if let Some(until) = self.read_ends(kernel, caller.cpu, pfn) {
-            return Ok(self.sleep_for_read(kernel, caller.cpu, pfn, until));
+            return Ok(self.sleep_for_read(kernel, pfn, until));
         }
         kernel.spend(caller.cpu, self.costs.file_write);
         if self.dirty(kernel, caller, region, page) {
@@ -154,23 +168,28 @@ impl AccessState {
 
     /// True if a page is not there yet. The end of a read is noticed when the page is accessed.
     pub(crate) fn is_being_read(&self, kernel: &Kernel, cpu: u32, pfn: Pfn) -> bool {
-        self.reading.get(&pfn).is_some_and(|&done| done > kernel.clock(cpu))
+        self.reading.get(&pfn).is_some_and(|read| read.until > kernel.clock(cpu))
     }
 
-    /// When a page that is being read will be there; `None` if it is.
-    pub(crate) fn read_ends(&mut self, kernel: &Kernel, cpu: u32, pfn: Pfn) -> Option<Ps> {
-        read_ends(&mut self.reading, pfn, kernel.clock(cpu)).map(|done| done.div_ceil(PS_PER_NS) * PS_PER_NS)
+    /// When a page that is being read will be there; `None` if it is. A task that has slept until then has been switched to.
+    pub(crate) fn read_ends(&mut self, kernel: &mut Kernel, cpu: u32, pfn: Pfn) -> Option<Ps> {
+        let is_awaited = self.reading.get(&pfn).is_some_and(|read| read.is_awaited);
+        let until = read_ends(&mut self.reading, pfn, kernel.clock(cpu));
+        if until.is_none() && is_awaited {
+            kernel.spend(cpu, self.costs.io_schedule);
+        }
+        until.map(|until| until.div_ceil(PS_PER_NS) * PS_PER_NS)
     }
 }
 
 /// When the read of a page ends; `None` if it has ended, which is then forgotten: pages that nobody waits for would stay
 /// in the list for ever.
-fn read_ends(reading: &mut FxHashMap<Pfn, Ps>, pfn: Pfn, now: Ps) -> Option<Ps> {
-    let done = *reading.get(&pfn)?;
-    if done <= now {
+fn read_ends(reading: &mut FxHashMap<Pfn, Reading>, pfn: Pfn, now: Ps) -> Option<Ps> {
+    let until = reading.get(&pfn)?.until;
+    if until <= now {
         reading.remove(&pfn);
     }
-    (done > now).then_some(done)
+    (until > now).then_some(until)
 }
 
 #[cfg(test)]
@@ -179,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_read_that_has_ended_is_forgotten() {
-        let mut reading = FxHashMap::from_iter([(9, 50)]);
+        let mut reading = FxHashMap::from_iter([(9, Reading::until(50))]);
         assert_eq!((read_ends(&mut reading, 9, 49), reading.len()), (Some(50), 1));
         assert_eq!((read_ends(&mut reading, 9, 50), reading.len()), (None, 0));
     }

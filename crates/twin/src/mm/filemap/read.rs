@@ -4,7 +4,7 @@
 //! they lie one after another. A folio for which there is no memory, or of which a page is there already, leaves the rest of
 //! the window to single pages. Checked by tests of `tests/large_folios.rs`, and against guests (docs/fidelity.md).
 
-use super::Reader;
+use super::{Reader, Reading};
 use crate::frame::{Flag, Pfn};
 use crate::hw::IoClass;
 use crate::mm::kernel::Kernel;
@@ -117,8 +117,10 @@ impl AccessState {
         }
         let place = kernel.alloc.frames.content(pages[0]).into();
         kernel.spend(cpu, self.disk.copy(count));
-        let done = self.disk.submit(kernel.clock(cpu), IoClass::Sync, place, count);
-        self.reading.extend(pages.drain(..).map(|page| (page, done)));
+        let submitted = kernel.clock(cpu);
+        let done = self.disk.submit(submitted, IoClass::Sync, place, count);
+        self.reads.push((submitted, done));
+        self.reading.extend(pages.drain(..).map(|page| (page, Reading::until(done))));
     }
 
     /// Reads a single page that a task waits for.

@@ -99,6 +99,14 @@ impl Kernel {
         }
     }
 
+    /// An interrupt takes some time of a CPU, busy or idle.
+    pub(crate) fn interrupt_any(&mut self, cpu: u32, time: Ps) {
+        match self.busy[cpu as usize] {
+            true => self.interrupt(cpu, time),
+            false => self.spend(cpu, time),
+        }
+    }
+
     /// Work beside the CPUs' own takes a time of the budget that they share, if they do.
     pub(crate) fn spend_beside(&mut self, time: Ps) {
         self.budget.iter_mut().for_each(|budget| budget.spend(time));

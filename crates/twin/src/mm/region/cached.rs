@@ -2,8 +2,10 @@
 
 use super::{Entry, GONE, Region};
 use crate::frame::{NO_PAGE, Pfn};
+use crate::mm::costs::FaultCosts;
 use crate::mm::kernel::Kernel;
-use crate::page_alloc::Caller;
+use crate::page_alloc::{Caller, HUGE_ORDER};
+use crate::time::Ps;
 use crate::vmstat::NodeItem;
 use std::ops::Range;
 
@@ -62,6 +64,20 @@ impl Region {
     /// The first of some pages that differs from the disk's.
     pub(crate) fn next_dirty(&self, among: Range<u64>) -> Option<u64> {
         self.dirty.next(among)
+    }
+
+    /// What it takes a process to unmap pages, besides freeing them: an entry of a huge page is one, and pages of a large
+    /// folio that lie one after another are unmapped together (`zap_present_ptes`).
+    pub(crate) fn zap_time(&self, kernel: &Kernel, costs: &FaultCosts, mapper: usize, pages: Range<u64>) -> Ps {
+        let one = if self.anon { costs.zap_page } else { costs.zap_shared };
+        let frames = &kernel.alloc.frames;
+        let of = |page| match self.entry_of(mapper, page) {
+            Entry::Present(pfn) if frames.head(pfn) == pfn && frames.order(pfn) >= HUGE_ORDER => one + costs.zap_huge,
+            Entry::Present(pfn) if frames.head(pfn) == pfn => one,
+            Entry::Present(pfn) if frames.order(frames.head(pfn)) < HUGE_ORDER => costs.zap_further,
+            Entry::Present(_) | Entry::Absent | Entry::Zero | Entry::Gone(_) => 0,
+        };
+        pages.map(of).sum()
     }
 
     /// A process unmaps pages of a file or of shared memory: they leave its page tables and stay in the page cache; those

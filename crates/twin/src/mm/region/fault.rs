@@ -44,7 +44,7 @@ impl Region {
         if whole && let Some(got) = self.get_huge(kernel, caller, block, denied)? {
             note_fault(kernel, caller.cpu, costs);
             kernel.stat.events.thp_fault_alloc += 1;
-            kernel.spend(caller.cpu, costs.clear_huge);
+            kernel.spend(caller.cpu, costs.huge_fault + costs.clear_huge);
             if was == ZERO {
                 tlb::flush(kernel, costs, caller.cpu, self.cpus);
             }

@@ -9,7 +9,7 @@ use super::readahead::SwapReadahead;
 use super::{SWAP, count_cached};
 use crate::frame::{Flag, Pfn};
 use crate::hw::IoClass;
-use crate::mm::filemap::{Reader, Touched};
+use crate::mm::filemap::{Reader, Reading, Touched};
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::readahead::Window;
@@ -65,7 +65,7 @@ impl AccessState {
                 kernel.stat.events.faults += 1;
                 kernel.spend(caller.cpu, self.costs.fault);
             }
-            return Ok(self.sleep_for_read(kernel, caller.cpu, cached, until));
+            return Ok(self.sleep_for_read(kernel, cached, until));
         }
         self.map_from_cache(kernel, caller, fault, cached);
         if !self.regions[region].anon {
@@ -196,13 +196,10 @@ impl AccessState {
             return Ok(());
         }
         kernel.spend(caller.cpu, device.copy(1));
-        if slot != fault.slot && !self.is_on_disk(false) {
-            // Its end interrupts the CPU that asked, which is idle only while the task waits for its own page.
-            kernel.spend(caller.cpu, self.costs.write_end);
-        }
-        let device = self.device(false);
-        let done = device.submit(kernel.clock(caller.cpu), IoClass::Sync, SWAP + u64::from(slot), 1);
-        self.reading.insert(pfn, done);
+        let submitted = kernel.clock(caller.cpu);
+        let done = self.device(false).submit(submitted, IoClass::Sync, SWAP + u64::from(slot), 1);
+        self.reads.push((submitted, done));
+        self.reading.insert(pfn, Reading::until(done));
         Ok(())
     }
 
