@@ -119,7 +119,7 @@ impl Engine<'_> {
         let effects = self.kernel.take_effects();
         self.process_writeback(cpu, at, &effects)?;
         for node in effects.kcompactd {
-            self.wake_node_thread(node, |engine| &engine.kcompactds, at)?;
+            self.wake_node_thread(node, |engine| &engine.kcompactds, (cpu, at))?;
         }
         for (node, reason) in effects.unthrottled {
             let sleepers = self.threads.iter().enumerate();
@@ -133,26 +133,36 @@ impl Engine<'_> {
             self.queues.reschedule(cpu);
         }
         for node in effects.kswapd {
-            self.wake_node_thread(node, |engine| &engine.kswapds, at)?;
+            self.wake_node_thread(node, |engine| &engine.kswapds, (cpu, at))?;
         }
         Ok(())
     }
 
-    /// Wakes a thread of a node, one of some.
-    fn wake_node_thread(&mut self, node: usize, of: fn(&Self) -> &Vec<(usize, usize)>, at: Ps) -> Result<(), RunError> {
+    /// A CPU wakes a thread of a node, one of some.
+    fn wake_node_thread(
+        &mut self,
+        node: usize,
+        of: fn(&Self) -> &Vec<(usize, usize)>,
+        (by, at): (u32, Ps),
+    ) -> Result<(), RunError> {
         let Some(&(_, thread)) = of(self).iter().find(|(of, _)| *of == node) else { return Ok(()) };
         let cpus = self.kernel.machine.cpus_of(node);
-        self.wake_kernel_thread(thread, cpus, at)
+        self.wake_kernel_thread(thread, cpus, (Some(by), at))
     }
 
-    /// Wakes a kernel thread that runs on some CPUs or, if they are none, on all. One that has woken by itself, and has
-    /// not run since, stays where it is.
-    pub(super) fn wake_kernel_thread(&mut self, thread: usize, cpus: Vec<u32>, at: Ps) -> Result<(), RunError> {
+    /// A CPU, or a timer, wakes a kernel thread that runs on some CPUs or, if they are none, on all. One that has woken by
+    /// itself, and has not run since, stays where it is.
+    pub(super) fn wake_kernel_thread(
+        &mut self,
+        thread: usize,
+        cpus: Vec<u32>,
+        (by, at): (Option<u32>, Ps),
+    ) -> Result<(), RunError> {
         if self.stays_awake(thread) || self.queues.holds(self.threads[thread].caller.cpu, thread) {
             return Ok(());
         }
         let before = self.threads[thread].caller.cpu;
-        let to = if self.queues.is_delayed(thread) { before } else { self.kernel_thread_cpu(cpus, before) };
+        let to = if self.queues.is_delayed(thread) { before } else { self.kernel_thread_cpu(cpus, before, by) };
         if to != before {
             self.set_cpu(thread, to, at / PS_PER_NS);
         }
@@ -169,14 +179,18 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Where a kernel thread runs: where it was if that CPU is idle, else on an idle one, else where it was.
-    fn kernel_thread_cpu(&self, cpus: Vec<u32>, before: u32) -> u32 {
+    /// Where a kernel thread runs: where it was if that CPU is idle, else on an idle one, else where it was, or on the CPU
+    /// that wakes it if that has no more to do (`wake_affine`).
+    fn kernel_thread_cpu(&self, cpus: Vec<u32>, before: u32, by: Option<u32>) -> u32 {
         let all: Vec<u32> = if cpus.is_empty() { self.kernel.stat.online().to_vec() } else { cpus };
         let idle = |cpu: &&u32| self.queues.len(**cpu) == 0 && self.kernel.stat.is_online(**cpu);
         if idle(&&before) && all.contains(&before) {
             return before;
         }
-        let known = Some(before).filter(|cpu| all.contains(cpu) && self.kernel.stat.is_online(*cpu));
-        all.iter().find(idle).copied().or(known).or_else(|| all.first().copied()).unwrap_or(0)
+        let may = |cpu: &u32| all.contains(cpu) && self.kernel.stat.is_online(*cpu);
+        let known = Some(before).filter(may);
+        let by = by.filter(|by| self.queues.is_fair() && may(by));
+        let affine = by.filter(|by| known.is_none_or(|before| self.queues.len(*by) <= self.queues.len(before)));
+        all.iter().find(idle).copied().or(affine).or(known).or_else(|| all.first().copied()).unwrap_or(0)
     }
 }

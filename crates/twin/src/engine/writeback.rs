@@ -103,7 +103,7 @@ impl Engine<'_> {
         }
         for &(number, wake) in &effects.flushers {
             match wake {
-                Wake::Now => self.wake_flusher(number, at)?,
+                Wake::Now => self.wake_flusher(number, (Some(cpu), at))?,
                 Wake::At(due) => self.due.set(due, 0, Due::Flush(number)),
             }
         }
@@ -122,12 +122,12 @@ impl Engine<'_> {
 
     /// The periodic wakeup of a flusher is due.
     pub(super) fn flusher_is_due(&mut self, number: usize, at: Ns) -> Result<(), RunError> {
-        if self.kernel.writeback.timer_is_due(number, at) { self.wake_flusher(number, at * PS_PER_NS) } else { Ok(()) }
+        if self.kernel.writeback.timer_is_due(number, at) { self.wake_flusher(number, (None, at * PS_PER_NS)) } else { Ok(()) }
     }
 
-    fn wake_flusher(&mut self, number: usize, at: Ps) -> Result<(), RunError> {
+    fn wake_flusher(&mut self, number: usize, by: (Option<u32>, Ps)) -> Result<(), RunError> {
         let Some(of) = &self.writeback_threads else { return Ok(()) };
-        self.wake_kernel_thread(of.flushers[number], Vec::new(), at)
+        self.wake_kernel_thread(of.flushers[number], Vec::new(), by)
     }
 
     /// True if a kernel thread stays where it was woken.
@@ -184,7 +184,7 @@ impl Engine<'_> {
         };
         if self.memory.requests.transferred(request) {
             let cpus = if self.is_bound(end_io) { vec![ends_on] } else { Vec::new() };
-            self.wake_kernel_thread(end_io, cpus, at * PS_PER_NS)?;
+            self.wake_kernel_thread(end_io, cpus, (None, at * PS_PER_NS))?;
         }
         Ok(())
     }
