@@ -14,6 +14,10 @@ pub struct Filemap {
     pub fault_retry: FaultRetry,
     /// Allocation of a block for the index of pages (`radix_tree_preload`, `xas_nomem`).
     pub index_blocks: IndexBlocks,
+    /// The index of the swap cache has nodes too, which stay while their slots have shadows (`add_to_swap_cache`; modelled of
+    /// 5.9 to 6.17).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub swap_cache_nodes: bool,
     /// A mapping that is read in order is read ahead like a call's file (`do_sync_mmap_readahead`; modelled to 3.5).
     pub mmap_sequential: bool,
     /// Windows of read-ahead (`page_cache_sync_ra`, `page_cache_async_ra`).

@@ -302,7 +302,7 @@ pub(crate) fn index(of: &Kernel, nodes: usize, cpus: usize) -> Index {
         IndexBlocks::Light => SlabAllocMode::Lightly,
         IndexBlocks::WakeKswapd => SlabAllocMode::Wakes,
     };
-    Index::new(nodes, cpus, asks, by_zone(of).is_none())
+    Index::new(nodes, cpus, asks, by_zone(of).is_none(), of.filemap.swap_cache_nodes)
 }
 
 /// How threads share a CPU; `None`: kernel threads that wake take it, and all have turns.

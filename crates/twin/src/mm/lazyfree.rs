@@ -37,7 +37,7 @@ impl AccessState {
                     let whole = first..first + (1 << kernel.alloc.frames.order(pfn));
                     length = whole.end - page;
                     if pages.start <= whole.start && whole.end <= pages.end {
-                        self.free_page_lazily(kernel, region, whole, pfn);
+                        self.free_page_lazily(kernel, caller, (region, whole), pfn);
                     }
                 }
                 // What is in swap is of no use.
@@ -49,13 +49,19 @@ impl AccessState {
         Ok(())
     }
 
-    fn free_page_lazily(&mut self, kernel: &mut Kernel, region: usize, pages: Range<u64>, pfn: Pfn) {
+    fn free_page_lazily(
+        &mut self,
+        kernel: &mut Kernel,
+        caller: &Caller,
+        (region, pages): (usize, Range<u64>),
+        pfn: Pfn,
+    ) {
         if self.has_slot(pfn) {
             // A page that is being written stays in the swap cache.
             if kernel.alloc.frames.has(pfn, Flag::Writeback) {
                 return;
             }
-            self.free_slots(kernel, pfn);
+            self.free_slots(kernel, (caller.cpu, caller.task), pfn);
         }
         kernel.alloc.frames.set_flag(pfn, Flag::Dirty, false);
         let of = &mut self.regions[region];

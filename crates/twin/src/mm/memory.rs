@@ -101,7 +101,7 @@ impl AccessState {
             reading: FxHashMap::default(),
             reads: Vec::new(),
             requests: Requests::default(),
-            index: Index::new(1, 1, SlabAllocMode::Wakes, true),
+            index: Index::new(1, 1, SlabAllocMode::Wakes, true, false),
             buffers: Slab::new(dirty::BUFFERS),
             dentries: Dentries::new(0, 1, 1),
             inodes: Inodes::default(),

@@ -51,7 +51,7 @@ impl AccessState {
                             self.regions[region].clear(page, Some(node));
                             self.missing(region, page, node);
                         }
-                        self.free_slots(kernel, pfn);
+                        self.free_slots(kernel, (caller.cpu, caller.task), pfn);
                         self.let_go(kernel, caller, pfn)?;
                     }
                 }
@@ -62,13 +62,13 @@ impl AccessState {
                         length = whole.end - page;
                         if pages.start <= whole.start && whole.end <= pages.end {
                             whole.for_each(|page| self.regions[region].clear(page, None));
-                            self.free_slots(kernel, cached);
+                            self.free_slots(kernel, (caller.cpu, caller.task), cached);
                             self.let_go(kernel, caller, cached)?;
                         }
                     }
                     None => {
                         self.regions[region].clear(page, None);
-                        self.free_slot(kernel, slot);
+                        self.free_slot(kernel, (caller.cpu, caller.task), slot);
                     }
                 },
                 Entry::Absent => {}

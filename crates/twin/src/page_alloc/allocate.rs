@@ -91,7 +91,7 @@ impl PageAllocator {
             // hit (`ALLOC_CPUSET` is cleared, and the preferred zone is determined again).
             search.choice.allowed = NodeMask::ALL;
         }
-        search.urgent = Some(Reserves { high: request.high, harder: request.atomic });
+        search.urgent = Some(Reserves { high: request.high, harder: request.atomic, all: request.memalloc });
     }
 
     /// A search has found nothing.

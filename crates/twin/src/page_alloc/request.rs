@@ -22,6 +22,8 @@ pub struct Request {
     pub high: bool,
     /// Cannot wait and may take more of it (`GFP_ATOMIC`).
     pub atomic: bool,
+    /// The task that asks reclaims, and may take what it finds (`PF_MEMALLOC`).
+    pub memalloc: bool,
     /// Must be served by the requested node (`__GFP_THISNODE`).
     pub this_node: bool,
     /// kswapd is woken for it (`__GFP_KSWAPD_RECLAIM`).
@@ -45,6 +47,7 @@ impl Request {
         may_wait: true,
         high: false,
         atomic: false,
+        memalloc: false,
         this_node: false,
         kswapd: true,
         no_retry: false,

@@ -28,6 +28,8 @@ pub(crate) struct Reserves {
     pub high: bool,
     /// A quarter of what is left (atomic requests).
     pub harder: bool,
+    /// All that there is (`ALLOC_NO_WATERMARKS`).
+    pub all: bool,
 }
 
 /// Smallest default of `vm.min_free_kbytes`.
@@ -81,6 +83,9 @@ impl Zone {
     /// True if a block of an order may be taken with `free` pages free in the zone.
     #[inline]
     pub(crate) fn watermark_ok(&self, order: u32, mark: u64, free: u64, highest: ZoneKind, reserves: Reserves) -> bool {
+        if reserves.all {
+            return true;
+        }
         let mut mark = (mark + self.boost) as i64;
         if reserves.high {
             mark -= mark / 2;
@@ -172,7 +177,7 @@ mod tests {
         let none = Reserves::default();
         assert!(!ok(1000, ZoneKind::Dma32, none) && ok(1001, ZoneKind::Dma32, none));
         assert!(!ok(1050, ZoneKind::Normal, none) && ok(1051, ZoneKind::Normal, none));
-        let urgent = Reserves { high: true, harder: true };
+        let urgent = Reserves { high: true, harder: true, all: false };
         assert!(!ok(375, ZoneKind::Dma32, urgent) && ok(376, ZoneKind::Dma32, urgent));
         // No block of the order, with any number of free pages.
         assert!(!zone.watermark_ok(1, 0, 1_000_000, ZoneKind::Dma32, none));

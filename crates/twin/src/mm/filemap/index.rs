@@ -5,8 +5,10 @@
 //! of CPUs. Before 4.3 a task that adds a page waits for such a block, reclaims for it, and falls back to order 0 when
 //! the request fails; since then it does not wait, and since 4.20 a lack of blocks wakes kswapd. With SLAB blocks are of
 //! order 0 (`calculate_slab_order`: what is left of a page is less than an eighth of it). A node is freed with
-//! the last of its entries: before 3.15 entries are pages in memory, later also shadows of reclaimed pages. Not
-//! modelled: nodes above the lowest, 1 in 64 of them; the grace period of RCU before an object can be used again; nodes
+//! the last of its entries: before 3.15 entries are pages in memory, later also shadows of reclaimed pages. The swap cache has
+//! such an index too, by slot; its nodes stay while their slots have shadows (5.9 to 6.17), and a task that reclaims takes
+//! a block for them whatever the watermarks are, so that kswapd is then woken for order 2. Not modelled: that of other kernels;
+//! nodes above the lowest, 1 in 64 of them; the grace period of RCU before an object can be used again; nodes
 //! that each CPU holds in advance; nodes of pages that were in memory before the run; the shrinker of nodes that hold
 //! only shadows, which does nothing until there are as many nodes as an eighth of the pages in memory; that a block
 //! comes from the nodes of the task's policy. Checked by tests here and in `tests/slab.rs`, and against guests
@@ -19,6 +21,7 @@ use crate::mm::memory::AccessState;
 use crate::mm::slab::{Slab, SlabShape};
 use crate::page_alloc::{AllocationFailure, Caller, Request};
 use crate::probe::Task;
+use std::ops::Range;
 
 /// Pages of a node (`RADIX_TREE_MAP_SIZE`, `XA_CHUNK_SIZE`).
 const PLACES: u64 = 64;
@@ -66,13 +69,15 @@ pub(crate) struct Index {
     slabs: Vec<Slab>,
     /// By region; those of a region without pages of a file are not there.
     files: Vec<Vec<Node>>,
+    /// Of the swap cache, if that has nodes.
+    swap: Option<Vec<Node>>,
     /// A reclaimed page keeps its place.
     pub keeps_shadows: bool,
 }
 
 impl Index {
     /// None yet, on a machine of this many nodes and CPUs.
-    pub(crate) fn new(nodes: usize, cpus: usize, asks: SlabAllocMode, keeps_shadows: bool) -> Index {
+    pub(crate) fn new(nodes: usize, cpus: usize, asks: SlabAllocMode, keeps_shadows: bool, of_swap: bool) -> Index {
         let mut shape = match asks {
             SlabAllocMode::Waits => SlabShape::of(SIZE, cpus, BLOCK),
             SlabAllocMode::Single => SlabShape::of(SIZE, cpus, SINGLE).single(),
@@ -84,7 +89,7 @@ impl Index {
             }
         };
         shape.small.0 = SINGLE;
-        Index { slabs: vec![Slab::new(shape); nodes], files: Vec::new(), keeps_shadows }
+        Index { slabs: vec![Slab::new(shape); nodes], files: Vec::new(), swap: of_swap.then(Vec::new), keeps_shadows }
     }
 
     /// The node of a page, made room for.
@@ -119,6 +124,34 @@ impl AccessState {
         Ok(())
     }
 
+    /// A task that reclaims adds pages to the swap cache, at slots that were free; false if there is no memory for a node.
+    pub(crate) fn enter_swap_index(&mut self, kernel: &mut Kernel, by: (u32, Task), slots: Range<u32>) -> bool {
+        let Some(nodes) = &mut self.index.swap else { return true };
+        let local = kernel.machine.node_of(by.0);
+        for number in (slots.start as usize..slots.end as usize).map(|slot| slot / PLACES as usize) {
+            if nodes.len() <= number {
+                nodes.resize(number + 1, NONE);
+            }
+            if nodes[number].block == NO_PAGE {
+                let Ok(block) = self.index.slabs[local].take_in_reclaim(kernel, by) else { return false };
+                nodes[number] = Node { block, slab: local as u8, used: 0 };
+            }
+        }
+        slots.for_each(|slot| nodes[slot as usize / PLACES as usize].used += 1);
+        true
+    }
+
+    /// A slot is free again, and so is its place.
+    pub(crate) fn leave_swap_index(&mut self, kernel: &mut Kernel, by: (u32, Task), slot: u32) {
+        let node = self.index.swap.as_mut().and_then(|nodes| nodes.get_mut(slot as usize / PLACES as usize));
+        let Some(node) = node.filter(|node| node.used > 0) else { return };
+        node.used -= 1;
+        if node.used == 0 {
+            let Node { block, slab, .. } = std::mem::replace(node, NONE);
+            self.index.slabs[usize::from(slab)].give(kernel, by, block);
+        }
+    }
+
     /// A page was added to the page cache; its place was free, or held a shadow.
     pub(super) fn enter_index(&mut self, region: usize, page: u64, had_shadow: bool) {
         if !(had_shadow && self.index.keeps_shadows) {
@@ -147,7 +180,7 @@ mod tests {
 
     #[test]
     fn kernels_ask_differently() {
-        let of = |asks| Index::new(1, 4, asks, true).slabs[0].shape();
+        let of = |asks| Index::new(1, 4, asks, true, false).slabs[0].shape();
         let single = of(SlabAllocMode::Single);
         assert_eq!((single.usual, single.usual.0.order, single.usual.1), (single.small, 0, 7));
         let [waits, lightly, wakes] = [SlabAllocMode::Waits, SlabAllocMode::Lightly, SlabAllocMode::Wakes].map(of);

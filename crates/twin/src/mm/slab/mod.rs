@@ -110,6 +110,15 @@ impl Slab {
         self.take_after(kernel, by, false)
     }
 
+    /// The same for a task that reclaims.
+    pub(crate) fn take_in_reclaim(&mut self, kernel: &mut Kernel, by: (u32, Task)) -> Result<Pfn, AllocationFailure> {
+        let shape = self.shape;
+        (self.shape.usual.0.memalloc, self.shape.small.0.memalloc) = (true, true);
+        let got = self.take(kernel, by);
+        self.shape = shape;
+        got
+    }
+
     /// The same for a task that was denied a usual block after waiting, and falls back to a small one.
     pub(crate) fn take_after(
         &mut self,

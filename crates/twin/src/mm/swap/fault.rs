@@ -94,7 +94,7 @@ impl AccessState {
         of.touch(mapper, page);
         of.items().iter().for_each(|&item| kernel.stat.pages.add(node, item, 1));
         kernel.read_by_cpu(caller.cpu, &[pfn], self.device(false).transfer(1));
-        self.free_slot(kernel, slot);
+        self.free_slot(kernel, (caller.cpu, caller.task), slot);
         Ok(Touched::Done)
     }
 
@@ -248,7 +248,7 @@ impl AccessState {
         let writing = kernel.alloc.frames.has(cached, Flag::Writeback);
         let full = self.is_swap_full(kernel, kernel.alloc.frames.cgroup(cached));
         if !anon || !writing && (fault.write || full) {
-            return self.free_slots(kernel, cached);
+            return self.free_slots(kernel, (caller.cpu, caller.task), cached);
         }
         // It is written again only if it changes.
         if fault.write {

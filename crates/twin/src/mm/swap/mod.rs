@@ -14,6 +14,7 @@ pub(crate) mod readahead;
 mod slots;
 
 use crate::frame::{Flag, Pfn};
+use crate::probe::Task;
 use crate::hw::Device;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
@@ -91,12 +92,16 @@ impl AccessState {
     }
 
     /// Gives a page a swap slot and takes it into the swap cache; false if there is none for it.
-    pub(crate) fn take_slots(&mut self, kernel: &mut Kernel, cpu: u32, page: Pfn) -> bool {
+    pub(crate) fn take_slots(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn) -> bool {
         let pages = 1u32 << kernel.alloc.frames.order(page);
         let Some(first) = self.swap.slots.take(pages) else { return false };
-        kernel.spend(cpu, self.costs.pass_slot * self.swap.slots.take_passed());
+        kernel.spend(by.0, self.costs.pass_slot * self.swap.slots.take_passed());
         let cgroup = kernel.alloc.frames.cgroup(page);
-        if !kernel.reclaim.try_charge_swap(cgroup, pages.into()) {
+        let charged = kernel.reclaim.try_charge_swap(cgroup, pages.into());
+        if !charged || !self.enter_swap_index(kernel, by, first..first + pages) {
+            if charged {
+                kernel.reclaim.charge_swap(cgroup, -i64::from(pages));
+            }
             (first..first + pages).for_each(|slot| self.swap.slots.free(slot));
             return false;
         }
@@ -118,16 +123,17 @@ impl AccessState {
     }
 
     /// Frees the slots of a page in memory; it leaves the swap cache.
-    pub(crate) fn free_slots(&mut self, kernel: &mut Kernel, page: Pfn) {
+    pub(crate) fn free_slots(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn) {
         let Some(first) = self.swap.slot_of(page) else { return };
         let pages = 1u32 << kernel.alloc.frames.order(page);
         self.swap.leave_cache(page, 0);
-        (first..first + pages).for_each(|slot| self.free_slot(kernel, slot));
+        (first..first + pages).for_each(|slot| self.free_slot(kernel, by, slot));
         count_cached(kernel, kernel.node_of_frame(page), -i64::from(pages));
     }
 
     /// Frees a swap slot that no page uses.
-    pub(crate) fn free_slot(&mut self, kernel: &mut Kernel, slot: u32) {
+    pub(crate) fn free_slot(&mut self, kernel: &mut Kernel, by: (u32, Task), slot: u32) {
+        self.leave_swap_index(kernel, by, slot);
         kernel.reclaim.charge_swap(self.swap.slots.at(slot).cgroup.into(), -1);
         self.swap.slots.free(slot);
         kernel.reclaim.free_swap = kernel.reclaim.free_swap.map(|free| free + 1);
@@ -145,7 +151,7 @@ impl AccessState {
     }
 
     /// Reclaim puts a page back as active: if swap is full, it does not keep its slot.
-    pub(crate) fn activated_in_swap_cache(&mut self, kernel: &mut Kernel, page: Pfn) {
+    pub(crate) fn activated_in_swap_cache(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn) {
         let frames = &kernel.alloc.frames;
         if frames.has(page, Flag::Writeback) || !self.is_swap_full(kernel, frames.cgroup(page)) {
             return;
@@ -153,7 +159,7 @@ impl AccessState {
         let at = self.of_content(frames.content(page));
         // What a page table still needs is not freed.
         if self.regions[at.region].entry(at.page) == Entry::Present(page) {
-            self.free_slots(kernel, page);
+            self.free_slots(kernel, by, page);
         }
     }
 

@@ -92,7 +92,7 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
                 pages.extend(others.chain([page]));
             }
             FolioAction::Activate => {
-                ctx.memory.activated_in_swap_cache(ctx.kernel, page);
+                ctx.memory.activated_in_swap_cache(ctx.kernel, (ctx.cpu, ctx.task), page);
                 let frames = &mut ctx.kernel.alloc.frames;
                 frames.set_flag(page, Flag::Active, true);
                 // One that was to be freed and was written belongs to the other type now.
@@ -201,7 +201,7 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
         if !control.io {
             return FolioAction::Keep;
         }
-        if !ctx.memory.take_slots(kernel, ctx.cpu, page) {
+        if !ctx.memory.take_slots(kernel, (ctx.cpu, ctx.task), page) {
             return if pages > 1 { FolioAction::Split } else { FolioAction::Activate };
         }
     }

@@ -165,7 +165,7 @@ impl Batch {
                 FolioAction::Free => self.freed.push(page),
                 FolioAction::Keep => self.kept.push(page),
                 FolioAction::Activate => {
-                    ctx.memory.activated_in_swap_cache(ctx.kernel, page);
+                    ctx.memory.activated_in_swap_cache(ctx.kernel, (ctx.cpu, ctx.task), page);
                     ctx.kernel.alloc.frames.set_flag(page, Flag::Active, true);
                     activated += 1;
                     self.kept.push(page);

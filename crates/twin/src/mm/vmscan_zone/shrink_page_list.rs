@@ -182,7 +182,7 @@ impl Pass {
             if !control.io {
                 return FolioAction::Keep;
             }
-            if !ctx.memory.take_slots(ctx.kernel, ctx.cpu, page) {
+            if !ctx.memory.take_slots(ctx.kernel, (ctx.cpu, ctx.task), page) {
                 return FolioAction::Activate;
             }
             may_enter_fs = true;
