@@ -56,6 +56,9 @@ pub struct Reclaim {
     /// Reclaim writes pages whose slots follow one another with one request, which is submitted when another slot comes, at
     /// 32 pages or with the end of its batch; swap that is memory is written page by page (`swap_write_submit`; seen in 7.3).
     pub swap_plug: bool,
+    /// Swap slots are taken in clusters that have room before free ones (`cluster_alloc_swap_entry`): 6.18 and newer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub swap_nonfull_first: bool,
     /// Which pages are read from swap together (`swapin_readahead`).
     pub swap_readahead: SwapReadahead,
     /// Compaction that fails is deferred for its order and higher ones only (`compaction_deferred`; 3.4 and newer).

@@ -189,6 +189,7 @@ fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
         pagevec_size: _,
         swap_rw_page: _,
         swap_plug,
+        swap_nonfull_first: _,
         swap_readahead: _,
         defer_by_order: _,
         age_without_swap: _,
@@ -245,6 +246,7 @@ fn reclaim_by_node(keys: &mut Keys<'_>, of: &Reclaim) {
         pagevec_size: _,
         swap_rw_page: _,
         swap_plug: _,
+        swap_nonfull_first: _,
         swap_readahead: _,
     } = *of;
     let mut only = |key: &str, done, does| {

@@ -46,6 +46,12 @@ impl Swap {
         Swap { device, slots, by_frame: FxHashMap::default(), blocks, plug: plug::SwapPlug::default() }
     }
 
+    /// The same where slots are taken in clusters with room before free ones.
+    pub(crate) fn nonfull_first(mut self) -> Swap {
+        self.slots = self.slots.nonfull_first();
+        self
+    }
+
     /// Pages that fit in.
     pub(crate) fn pages(&self) -> u64 {
         self.slots.size().into()
@@ -94,7 +100,7 @@ impl AccessState {
     /// Gives a page a swap slot and takes it into the swap cache; false if there is none for it.
     pub(crate) fn take_slots(&mut self, kernel: &mut Kernel, by: (u32, Task), page: Pfn) -> bool {
         let pages = 1u32 << kernel.alloc.frames.order(page);
-        let Some(first) = self.swap.slots.take(pages) else { return false };
+        let Some(first) = self.swap.slots.take(by.0, pages) else { return false };
         kernel.spend(by.0, self.costs.pass_slot * self.swap.slots.take_passed());
         let cgroup = kernel.alloc.frames.cgroup(page);
         let charged = kernel.reclaim.try_charge_swap(cgroup, pages.into());
@@ -182,7 +188,7 @@ mod tests {
     #[test]
     fn a_page_that_moves_takes_its_place_along() {
         let mut swap = Swap::new(Some(Device::new(0, 0, true)), 4);
-        let slot = swap.slots.take(1).unwrap();
+        let slot = swap.slots.take(0, 1).unwrap();
         swap.slots.at(slot).set_cached(7);
         swap.by_frame.insert(7, slot);
         swap.relocate(7, 9);
