@@ -204,7 +204,11 @@ impl<'a> Engine<'a> {
             due: Timers::default(),
             fixed: BTreeSet::new(),
             ready: Ready::new(cpus),
-            turns: scenario.machine.cpu.single_threaded_tcg.then(|| Turns::new(cpus, scenario.run.seed, scenario.kernel.sched.hrtimer_rearm_deferred)),
+            turns: scenario
+                .machine
+                .cpu
+                .single_threaded_tcg
+                .then(|| Turns::new(cpus, scenario.run.seed, scenario.kernel.sched.hrtimer_rearm_deferred)),
             not_batchable: false,
             epoch_end: 0,
             epoch_ended: 0,

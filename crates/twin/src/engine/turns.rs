@@ -47,7 +47,10 @@ impl Overrun {
 
     /// Work that follows what is left.
     fn add(&mut self, more: Ended) {
-        self.pauses.iter_mut().chain(self.requests.iter_mut().map(|(left, _)| left)).for_each(|left| *left += more.beyond);
+        self.pauses
+            .iter_mut()
+            .chain(self.requests.iter_mut().map(|(left, _)| left))
+            .for_each(|left| *left += more.beyond);
         self.pauses.extend(more.waits);
         (self.left, self.ends) = (self.left + more.beyond, self.ends + more.beyond);
     }
@@ -135,7 +138,8 @@ impl Engine<'_> {
         self.writes_begin(cpu, writes.len());
         let of = &self.memory;
         let reads = reads.into_iter().map(|(submitted, until)| (submitted, until, Due::ReadEnds));
-        let writes = writes.into_iter().map(|(until, number)| (of.requests.submitted(number), until, Due::Written(number)));
+        let writes =
+            writes.into_iter().map(|(until, number)| (of.requests.submitted(number), until, Due::Written(number)));
         // Nobody notices the end of a read that costs nothing where nobody else's turn ends by it.
         let noticed = self.turns.is_some() || of.costs.read_end > 0;
         let mut requests: Vec<_> = reads.filter(|_| noticed).chain(writes).collect();

@@ -122,7 +122,11 @@ impl Engine<'_> {
 
     /// The periodic wakeup of a flusher is due.
     pub(super) fn flusher_is_due(&mut self, number: usize, at: Ns) -> Result<(), RunError> {
-        if self.kernel.writeback.timer_is_due(number, at) { self.wake_flusher(number, (None, at * PS_PER_NS)) } else { Ok(()) }
+        if self.kernel.writeback.timer_is_due(number, at) {
+            self.wake_flusher(number, (None, at * PS_PER_NS))
+        } else {
+            Ok(())
+        }
     }
 
     fn wake_flusher(&mut self, number: usize, by: (Option<u32>, Ps)) -> Result<(), RunError> {

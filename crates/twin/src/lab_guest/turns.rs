@@ -179,7 +179,13 @@ mod tests {
 
     /// Turns at a moment when the tick is known, and the last turn was that of CPU 0.
     fn turns() -> Turns {
-        Turns { tick: TICKS.tick, timer: TICKS.tick, kicked: vec![false; 4], length: 250 * US, ..Turns::new(4, 1, false) }
+        Turns {
+            tick: TICKS.tick,
+            timer: TICKS.tick,
+            kicked: vec![false; 4],
+            length: 250 * US,
+            ..Turns::new(4, 1, false)
+        }
     }
 
     #[test]

@@ -199,6 +199,9 @@ kernel.reclaim.free_batches | reclaim-6.1 | true
 kernel.reclaim.free_batches | reclaim-3.5 | true | refused freed together
 kernel.reclaim.counters | reclaim-3.5 | node | refused as events
 kernel.reclaim.swap_readahead | reclaim-6.1 | block
+kernel.reclaim.swap_nonfull_first | reclaim-6.1 | true
+kernel.filemap.swap_cache_nodes | reclaim-6.1 | false
+kernel.sched.hrtimer_rearm_deferred | reclaim-6.1; machine.cpu.single_threaded_tcg=true | true
 kernel.reclaim.swap_plug | reclaim-6.1 | true
 kernel.reclaim.swap_plug | reclaim-3.5 | true | refused each page is a request
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
@@ -337,6 +340,12 @@ machine.cost.swap_write_further | reclaim-6.1; kernel.thp=always | 9 us
 machine.cost.swap_slot_scan | reclaim-6.1; machine.swap.size=4 MiB | 9 us
 machine.cost.swap_read | reclaim-6.1 | 9 us
 machine.cost.io_schedule | reclaim-6.1 | 9 us
+machine.cost.read_end | reclaim-6.1 | 9 us
+machine.cost.zap_page | madvise-6.1 | 9 us
+machine.cost.zap_shared | madvise-6.1; process.heap.region.heap.kind=shmem | 90 us
+machine.cost.zap_further | madvise-6.1; kernel.filemap.large_folios=true; kernel.filemap.readahead=aligned; process.heap.region.heap.kind=file | 900 us
+machine.cost.zap_huge | huge-6.1 | 90 us
+machine.cost.huge_fault | huge-6.1 | 90 us
 machine.cost.nanosleep | numa-6.1; process.alone.phase.0.access.0.sleep=30 us | 9 us
 machine.cost.slab_count | lookup-6.1 | 9 us
 machine.cost.slab_scan_object | lookup-6.1 | 500 ns

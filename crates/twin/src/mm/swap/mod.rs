@@ -14,11 +14,11 @@ pub(crate) mod readahead;
 mod slots;
 
 use crate::frame::{Flag, Pfn};
-use crate::probe::Task;
 use crate::hw::Device;
 use crate::mm::kernel::Kernel;
 use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
+use crate::probe::Task;
 use crate::vmstat::NodeItem;
 use rustc_hash::FxHashMap;
 use slots::Slots;

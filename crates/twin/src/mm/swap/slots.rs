@@ -274,11 +274,10 @@ mod tests {
         assert!((0..CLUSTER).all(|slot| slots.take(0, 1) == Some(slot)));
         assert_eq!(slots.take(0, 1), Some(CLUSTER));
         // Another CPU finds the cluster of the first, which goes on behind its own last slot.
-        assert_eq!((slots.take(1, 1), slots.take(0, 1), slots.take(1, 1)), (
-            Some(CLUSTER + 1),
-            Some(CLUSTER + 2),
-            Some(CLUSTER + 3)
-        ));
+        assert_eq!(
+            (slots.take(1, 1), slots.take(0, 1), slots.take(1, 1)),
+            (Some(CLUSTER + 1), Some(CLUSTER + 2), Some(CLUSTER + 3))
+        );
         [5, 9].iter().for_each(|&slot| slots.free(slot));
         assert!((CLUSTER + 4..2 * CLUSTER).all(|slot| slots.take(0, 1) == Some(slot)));
         assert_eq!([0, 0, 0].map(|cpu| slots.take(cpu, 1)), [Some(5), Some(9), Some(2 * CLUSTER)]);
