@@ -271,3 +271,64 @@ fn files_of_one_process_take_as_long_as_in_the_guest() {
         }
     }
 }
+
+/// A thread reads from a disk of 250 us, alone and beside one that computes.
+#[test]
+fn slow_disks_take_as_long_as_in_the_guest() {
+    let beside = "[[process]]\nname = \"w\"\ncpus = \"1\"\n\
+                  [[process.region]]\nname = \"own\"\nsize = \"4 MiB\"\n\
+                  [[process.phase]]\nduration = \"6 s\"\n[[process.phase.access]]\nregion = \"own\"\n\
+                  pattern = \"zipf\"\nskew = 0.8\nwrite = \"20 %\"\nthink = \"40 us\"\n";
+    // Pattern, accesses, another process, and seconds on each kernel.
+    let cases = [
+        ("sequential", 30_000, "", [1.472, 1.766, 1.206]),
+        ("uniform", 3000, "", [1.072, 1.111, 1.133]),
+        ("sequential", 30_000, beside, [3.000, 3.533, 2.432]),
+        ("uniform", 3000, beside, [1.716, 1.763, 1.664]),
+    ];
+    for (pattern, count, other, kernels) in cases {
+        for (release, kernel) in ["6.1", "6.12", "7.3"].into_iter().zip(kernels) {
+            let guest = lab_contention::guest(release, &[("0-3", 1024)], "\"kernel.numa_balancing\" = 0")
+                .replace("[machine]\n", "[machine]\ndisk.latency = \"250 us\"\n");
+            let run = ran(&format!(
+                "{guest}[[process]]\nname = \"r\"\ncpus = \"2\"\n\
+                 [[process.region]]\nname = \"data\"\nsize = \"257 MiB\"\nkind = \"file\"\n\
+                 [[process.phase]]\n[[process.phase.access]]\nregion = \"data\"\npattern = \"{pattern}\"\n\
+                 via = \"syscall\"\ncount = {count}\n{other}"
+            ));
+            let phase = run.results.phases.iter().position(|phase| phase.process == "r").unwrap();
+            assert_near(&format!("{release}, {pattern} {other}"), lab_contention::seconds(&run, phase), kernel, 0.03);
+        }
+    }
+}
+
+/// A process with 200 MiB ends, which takes time of one that computes.
+#[test]
+fn ends_of_processes_take_as_long_as_in_the_guest() {
+    // Of what memory, and how many accesses a second the other has on each kernel.
+    let cases = [
+        ("never", "populate = true", "", [45_229.0, 45_100.0, 44_167.0]),
+        ("always", "populate = true", "", [48_780.0, 48_706.0, 48_470.0]),
+        ("never", "populate = true", "kind = \"file\"\n", [47_333.0, 47_466.0, 48_093.0]),
+        ("never", "populate = true", "kind = \"shmem\"\nfile = \"seg\"\n", [47_227.0, 47_310.0, 46_703.0]),
+    ];
+    for (thp, populate, kind, kernels) in cases {
+        for (release, kernel) in ["6.1", "6.12", "7.3"].into_iter().zip(kernels) {
+            let guest = lab_contention::guest(release, &[("0-1", 768)], "\"kernel.numa_balancing\" = 0")
+                .replace("thp = \"never\"", &format!("thp = \"{thp}\""));
+            let run = ran(&format!(
+                "{guest}[[process]]\nname = \"w\"\ncpus = \"0\"\nstart = \"5 s\"\n\
+                 [[process.region]]\nname = \"own\"\nsize = \"1 MiB\"\npopulate = true\n\
+                 [[process.phase]]\nduration = \"8 s\"\n[[process.phase.access]]\nregion = \"own\"\n\
+                 pattern = \"uniform\"\nthink = \"20 us\"\n\
+                 [[process]]\nname = \"ends\"\ncpus = \"1\"\n\
+                 [[process.region]]\nname = \"d\"\nsize = \"200 MiB\"\n{kind}{populate}\n\
+                 [[process.phase]]\nduration = \"5500 ms\"\n[[process.phase.access]]\nregion = \"d\"\n\
+                 pattern = \"uniform\"\nsleep = \"500 ms\"\n"
+            ));
+            let phase = run.results.phases.iter().find(|of| of.process == "w" && of.phase != "populate").unwrap();
+            let touches: u64 = phase.accesses.iter().map(|of| of.touches).sum();
+            assert_near(&format!("{release}, {thp}, {kind}"), touches as f64 / 8.0, kernel, 0.01);
+        }
+    }
+}

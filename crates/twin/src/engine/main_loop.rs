@@ -204,11 +204,7 @@ impl<'a> Engine<'a> {
             due: Timers::default(),
             fixed: BTreeSet::new(),
             ready: Ready::new(cpus),
-            turns: scenario
-                .machine
-                .cpu
-                .single_threaded_tcg
-                .then(|| Turns::new(cpus, scenario.run.seed, scenario.kernel.sched.hrtimer_rearm_deferred)),
+            turns: scenario.machine.cpu.single_threaded_tcg.then(|| Turns::new(cpus, scenario.run.seed)),
             not_batchable: false,
             epoch_end: 0,
             epoch_ended: 0,
@@ -372,6 +368,7 @@ impl<'a> Engine<'a> {
             Due::Wake(thread, sleep) if self.threads[thread].sleeps == sleep => {
                 if !self.kcompactd_sleeps_on(thread, timer.at) {
                     self.wake(thread, timer.at * PS_PER_NS)?;
+                    self.kernel.woken_by_timer(self.threads[thread].caller.cpu);
                 }
             }
             Due::PhaseEnd(..) | Due::Wake(..) => {}

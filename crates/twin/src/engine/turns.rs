@@ -6,7 +6,7 @@
 
 use super::main_loop::{Due, Engine, Step, Stop};
 use crate::lab_guest::turns::Next;
-use crate::mm::kernel::budget::Ended;
+use crate::mm::kernel::budget::{Ended, Woken};
 use crate::sched::TaskState;
 use crate::time::{PS_PER_NS, Ps};
 use std::collections::VecDeque;
@@ -75,8 +75,9 @@ impl Engine<'_> {
             // The timer is first, whoever is next.
             return Some((now, first.1));
         }
-        let kernel = &mut self.kernel;
-        turns.begin(now, next, is_busy, |cpu| kernel.take_woken(cpu, now)).map(|cpu| (now, cpu))
+        let (kernel, deferred) = (&mut self.kernel, self.scenario.kernel.sched.hrtimer_rearm_deferred);
+        let woken = |cpu| kernel.take_woken(cpu, now).is_some_and(|by| !(deferred && by == Woken::ByTimer));
+        turns.begin(now, next, is_busy, woken).map(|cpu| (now, cpu))
     }
 
     /// What a thread has done outside its steps since `begun`, where CPUs take turns, it does in its next ones. It has run

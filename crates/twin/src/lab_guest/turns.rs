@@ -6,9 +6,10 @@
 //! its turn, and those behind it have turns of a new length. Where a timer is set that is earlier than all others, the turn
 //! ends, and every CPU's next turn has a new length. A busy CPU's tick, which it sets when it has handled the one before or
 //! leaves idle, is as early as those of the other busy CPUs but for rounding: one of as many such timers is the earliest.
-//! One that leaves idle sets it in the midst of its first turn; since 7.1 when it has switched to the thread that was woken
-//! (`CONFIG_HRTIMER_REARM_DEFERRED`), so that it loses nothing: with this two threads of a 7.3 guest, one of which
-//! computes and one sleeps, have their shares within 5 %, without within 11 (docs/model/notebook.md, "Disks that take time").
+//! One that leaves idle sets it in the midst of its first turn; since 7.1, where its own timer has woken it, when it has
+//! switched to the thread (`CONFIG_HRTIMER_REARM_DEFERRED`), so that it loses nothing: with this two threads of a 7.3 guest, one
+//! of which computes and one sleeps, have their shares within 5 %, without within 11 (docs/model/notebook.md, "Disks that take
+//! time").
 //! A CPU that is the only busy one has turn after turn; one that it wakes has its own after the one under way.
 //!
 //! Not modelled: turns shorter than [`SHORTEST`] (QEMU's are as short as 16 instructions, and the first CPU has what is left).
@@ -46,8 +47,6 @@ pub(crate) struct Turns {
     timer: Ps,
     random: OfObject,
     draws: u64,
-    /// A CPU that leaves idle sets its tick when it has switched to the thread that was woken.
-    deferred: bool,
 }
 
 /// Timers of the guest.
@@ -61,7 +60,7 @@ pub(crate) struct Next {
 
 impl Turns {
     /// Of this many CPUs, none of which has had a turn.
-    pub(crate) fn new(cpus: usize, seed: u64, deferred: bool) -> Turns {
+    pub(crate) fn new(cpus: usize, seed: u64) -> Turns {
         Turns {
             cpu: 0,
             end: 0,
@@ -75,7 +74,6 @@ impl Turns {
             timer: 0,
             random: Random::new(seed, Use::Turns).of(0),
             draws: 0,
-            deferred,
         }
     }
 
@@ -132,7 +130,7 @@ impl Turns {
         self.kicked.fill(true);
     }
 
-    /// Begins the next turn: whose of the busy CPUs it is. `woken`: it has left idle.
+    /// Begins the next turn: whose of the busy CPUs it is. `woken`: it has left idle, and has yet to set its tick.
     pub(crate) fn begin(
         &mut self,
         now: Ps,
@@ -154,7 +152,7 @@ impl Turns {
         }
         let busy = (0..cpus).filter(|&cpu| is_busy(cpu)).count() as u64;
         let mut length = if busy == 1 { limit } else { self.length.min(limit) };
-        if woken(cpu) && !self.deferred && busy > 1 && next.tick <= next.due && self.is_earliest(busy) {
+        if woken(cpu) && busy > 1 && next.tick <= next.due && self.is_earliest(busy) {
             length = length.min(LEAVE_IDLE);
             self.kicked.fill(true);
         }
@@ -179,13 +177,7 @@ mod tests {
 
     /// Turns at a moment when the tick is known, and the last turn was that of CPU 0.
     fn turns() -> Turns {
-        Turns {
-            tick: TICKS.tick,
-            timer: TICKS.tick,
-            kicked: vec![false; 4],
-            length: 250 * US,
-            ..Turns::new(4, 1, false)
-        }
+        Turns { tick: TICKS.tick, timer: TICKS.tick, kicked: vec![false; 4], length: 250 * US, ..Turns::new(4, 1) }
     }
 
     #[test]
@@ -275,7 +267,5 @@ mod tests {
             turns.end() == LEAVE_IDLE
         };
         assert!((400..600).contains(&(0..1000).filter(|_| cut(&mut turns)).count()));
-        turns.deferred = true;
-        assert!((0..1000).all(|_| !cut(&mut turns)), "7.1 and newer");
     }
 }

@@ -12,6 +12,15 @@ use super::Kernel;
 use crate::time::Ps;
 use std::collections::VecDeque;
 
+/// What a CPU has left idle by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// A timer of its own.
+    ByTimer,
+    /// Another CPU.
+    ByOther,
+}
+
 /// The time that all CPUs share.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
@@ -24,7 +33,7 @@ pub(crate) struct Budget {
     /// By CPU: interrupts that it has not handled.
     interrupts: Vec<Ps>,
     /// By CPU: it has left idle, and has had no turn since.
-    woken: Vec<bool>,
+    woken: Vec<Option<Woken>>,
     /// What it takes to go idle.
     enter_idle: Ps,
 }
@@ -57,7 +66,7 @@ impl Budget {
     }
 
     pub(super) fn leave_idle(&mut self, cpu: u32) {
-        self.woken[cpu as usize] = true;
+        self.woken[cpu as usize] = Some(Woken::ByOther);
     }
 
     pub(super) fn enter_idle(&mut self) {
@@ -69,7 +78,7 @@ impl Kernel {
     /// All CPUs share the time of one; going idle takes a CPU a time.
     pub(crate) fn share_budget(&mut self, enter_idle: Ps) {
         let cpus = self.clocks.len();
-        let (interrupts, woken) = (vec![0; cpus], vec![false; cpus]);
+        let (interrupts, woken) = (vec![0; cpus], vec![None; cpus]);
         self.budget = Some(Budget { used: 0, began: 0, waits_at: Vec::new(), interrupts, woken, enter_idle });
     }
 
@@ -89,14 +98,19 @@ impl Kernel {
         self.budget.as_ref().map_or(0, |budget| budget.began)
     }
 
-    /// True if a CPU has left idle, and its first turn since begins at a time. What it runs has not run before.
-    pub(crate) fn take_woken(&mut self, cpu: u32, at: Ps) -> bool {
-        let Some(budget) = &mut self.budget else { return false };
-        let woken = std::mem::take(&mut budget.woken[cpu as usize]);
-        if woken {
+    /// If a CPU has left idle, and its first turn since begins at a time, by what. What it runs has not run before.
+    pub(crate) fn take_woken(&mut self, cpu: u32, at: Ps) -> Option<Woken> {
+        let woken = self.budget.as_mut()?.woken[cpu as usize].take();
+        if woken.is_some() {
             self.wait(cpu, at);
         }
         woken
+    }
+
+    /// A CPU that has left idle did so by a timer of its own.
+    pub(crate) fn woken_by_timer(&mut self, cpu: u32) {
+        let woken = self.budget.as_mut().and_then(|budget| budget.woken[cpu as usize].as_mut());
+        woken.into_iter().for_each(|by| *by = Woken::ByTimer);
     }
 
     /// A CPU goes on at a time, and handles its interrupts.
@@ -197,7 +211,10 @@ mod tests {
         let mut kernel = cpus(2);
         kernel.share_budget(20);
         (0..2).for_each(|cpu| kernel.leave_idle(cpu).unwrap());
-        assert_eq!((kernel.take_woken(1, 50), kernel.take_woken(1, 60), kernel.clock(1)), (true, false, 50));
+        assert_eq!(
+            (kernel.take_woken(1, 50), kernel.take_woken(1, 60), kernel.clock(1)),
+            (Some(Woken::ByOther), None, 50)
+        );
         kernel.begin_turn(1, 100);
         kernel.enter_idle(1).unwrap();
         assert_eq!(kernel.budget_used(), Some(120));

@@ -99,11 +99,11 @@ impl Kernel {
         }
     }
 
-    /// An interrupt takes some time of a CPU, busy or idle.
+    /// An interrupt takes some time of a CPU, busy or idle: who waits for what has caused it goes on later.
     pub(crate) fn interrupt_any(&mut self, cpu: u32, time: Ps) {
-        match self.busy[cpu as usize] {
-            true => self.interrupt(cpu, time),
-            false => self.spend(cpu, time),
+        match &mut self.budget {
+            Some(budget) => budget.interrupt(cpu, time),
+            None => self.spend(cpu, time),
         }
     }
 
