@@ -182,8 +182,10 @@ pub struct Costs {
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub process_access: Cost,
     /// Removing the page-table entry of a page of memory of a process's own (`zap_pte_range`), besides freeing the page.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub zap_page: Cost,
     /// The same of a page of a file or of shared memory.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub zap_shared: Cost,
     /// The same of each further page of a large folio.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]

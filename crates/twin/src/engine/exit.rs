@@ -1,8 +1,9 @@
 //! The end of a process: `exit_mmap`, `unmap_vmas`, `zap_pte_range`, `free_pgtables` (4.12 to 6.18).
 //!
 //! Its first thread unmaps area after area in parts of 2 MiB, between which other CPUs continue: what they allocate
-//! meanwhile lies among what is freed. What it takes to unmap a page is in [`Region::zap_time`](crate::mm::region::Region), as
-//! with `MADV_DONTNEED` ([`super::madvise`]). A process that is killed frees all at once, for whose memory others wait. Not modelled: the work of the other threads' exits, the parent,
+//! meanwhile lies among what is freed. What it takes to unmap a page is in
+//! [`Region::zap_time`](crate::mm::region::Region), as with `MADV_DONTNEED` ([`super::madvise`]). A process that is killed
+//! frees all at once, for whose memory others wait. Not modelled: the work of the other threads' exits, the parent,
 //! the OOM reaper. Checked by `tests/run.rs`; beside guests by what compaction scans after a process has ended
 //! (docs/fidelity.md).
 

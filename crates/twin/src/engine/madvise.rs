@@ -6,8 +6,8 @@
 //! [`crate::mm::lazyfree`]. A call is done in parts of 2 MiB, between which other CPUs continue, as they do in the kernel.
 //! Not modelled: the lock of the address space, for which faults of other threads wait; that a huge page of which only a
 //! part is freed is split (it stays); that tables are freed by `MADV_DONTNEED` too (6.14 and later); that the mapping
-//! is a new one for NUMA balancing; flushes of the TLBs. A page takes the time of an entry that the NUMA scanner changes
-//! (`machine.cost.scan_pte`), for `MADV_FREE` also that of a page of an LRU list, besides that of freeing it. Checked by
+//! is a new one for NUMA balancing; flushes of the TLBs. What it takes to unmap a page is in
+//! [`Region::zap_time`](crate::mm::region::Region), for `MADV_FREE` also what a page of an LRU list does. Checked by
 //! `tests/madvise.rs`; beside a guest with 6.12 pages and faults after each call are equal, and 4,096 pages take
 //! `MADV_DONTNEED` 36 ms and 33, 8,192 `munmap` 71 and 65, 16,384 `MADV_FREE` 115 and 104.
 

@@ -109,7 +109,10 @@ impl Engine<'_> {
         self.kernel.spend(cpu, time);
         self.account(cpu, thread, begin);
         overrun.left -= time;
-        while let Some((_, begun)) = overrun.requests.pop_front_if(|(left, _)| *left == overrun.left) {
+        while let Some(&(left, begun)) = overrun.requests.front()
+            && left == overrun.left
+        {
+            overrun.requests.pop_front();
             self.request_begins(cpu, self.kernel.clock(cpu) + begun.takes, begun.end);
         }
         if pause == Some(overrun.left) {
@@ -135,6 +138,9 @@ impl Engine<'_> {
 
     /// A CPU has given slow disks requests in a step; which it gives them in what is left of that.
     pub(super) fn requests_begin(&mut self, cpu: u32, left: Option<(&Ended, Ps)>) -> VecDeque<(Ps, Begun)> {
+        if self.memory.reads.is_empty() && self.memory.ends.is_empty() {
+            return VecDeque::new();
+        }
         let (reads, writes) = (std::mem::take(&mut self.memory.reads), std::mem::take(&mut self.memory.ends));
         self.writes_begin(cpu, writes.len());
         let of = &self.memory;

@@ -55,7 +55,7 @@ pub(crate) struct AccessState {
     pub fault_around: u64,
     /// Pages that are being read, and when they will be there.
     pub reading: FxHashMap<Pfn, Reading>,
-    /// Requests to read that a slow disk has been given ([`Effects`](super::effects::Effects)): when, and when it ends them.
+    /// Requests to read that a disk has been given since the engine took them: when, and when it ends them.
     pub reads: Vec<(Ps, Ps)>,
     /// Requests to write that the disk has or that wait for their end.
     pub requests: Requests,
@@ -67,7 +67,7 @@ pub(crate) struct AccessState {
     pub dentries: Dentries,
     /// Inodes and dentries of files that regions are divided into.
     pub inodes: Inodes,
-    /// Those that have begun ([`Effects`](super::effects::Effects)), with the time when the disk ends them.
+    /// Requests to write that have begun since the engine took them, with the time when the disk ends them.
     pub ends: Vec<(Ps, u64)>,
     /// The allocation at which the last step of the thread that runs ended is not tried again. The engine sets it, true
     /// or false, before a step that accesses memory. The first place that can fall back clears it: a fault that falls
