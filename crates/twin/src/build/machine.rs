@@ -126,7 +126,8 @@ pub fn with_zones(of: &say::Machine, state: &[ZoneState]) -> say::Machine {
 }
 
 /// Swap and the disk below files.
-pub(crate) fn disks(of: &say::Machine) -> (Swap, Device) {
+pub(crate) fn disks(scenario: &Scenario) -> (Swap, Device) {
+    let of = &scenario.machine;
     // One that takes no time by itself is memory, which the CPU copies; for any other its reader sleeps.
     let synchronous = of.disk.latency.0 == 0 && of.disk.seek.0 == 0;
     let disk = Device::new(of.disk.latency.0, of.disk.bandwidth.0, synchronous);
@@ -135,6 +136,7 @@ pub(crate) fn disks(of: &say::Machine) -> (Swap, Device) {
         let own = own.memory_backed(of.disk.memory_backed);
         Swap::new(Some(own).filter(|_| !swap.on_disk), swap.size.pages())
     });
+    let swap = if scenario.kernel.reclaim.swap_nonfull_first { swap.nonfull_first() } else { swap };
     (swap, disk.seeking(of.disk.seek.0).memory_backed(of.disk.memory_backed))
 }
 

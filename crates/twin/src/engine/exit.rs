@@ -5,7 +5,7 @@
 //! [`Region::zap_time`](crate::mm::region::Region), as with `MADV_DONTNEED` ([`super::madvise`]). A process that is killed
 //! frees all at once, for whose memory others wait. Not modelled: the work of the other threads' exits, the parent,
 //! the OOM reaper. Checked by `tests/run.rs`; beside guests by what compaction scans after a process has ended
-//! (docs/fidelity.md).
+//! (docs/fidelity.md), and by what an end takes of a process that computes (`tests/lab_time.rs`).
 
 use super::RunError;
 use super::main_loop::{Engine, Step};

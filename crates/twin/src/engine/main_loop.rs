@@ -173,8 +173,7 @@ impl<'a> Engine<'a> {
         let process::Workload { processes, threads, regions } = process::workload(scenario, options.trace.as_ref())?;
         let costs = build::fault_costs(scenario);
         let load = Load::new(build::memory(&scenario.machine).map_err(BuildError::from)?);
-        let (swap, disk) = build::disks(&scenario.machine);
-        let swap = if scenario.kernel.reclaim.swap_nonfull_first { swap.nonfull_first() } else { swap };
+        let (swap, disk) = build::disks(scenario);
         let disk = build::behind_dm_delay(disk, scenario);
         kernel.set_cgroups(build::cgroups(scenario));
         kernel.reclaim.free_swap = Some(swap.pages()).filter(|pages| *pages > 0);

@@ -138,20 +138,21 @@ impl Engine<'_> {
 
     /// A CPU has given slow disks requests in a step; which it gives them in what is left of that.
     pub(super) fn requests_begin(&mut self, cpu: u32, left: Option<(&Ended, Ps)>) -> VecDeque<(Ps, Begun)> {
-        if self.memory.reads.is_empty() && self.memory.ends.is_empty() {
-            return VecDeque::new();
-        }
-        let (reads, writes) = (std::mem::take(&mut self.memory.reads), std::mem::take(&mut self.memory.ends));
-        self.writes_begin(cpu, writes.len());
-        let of = &self.memory;
-        let reads = reads.into_iter().map(|(submitted, until)| (submitted, until, Due::ReadEnds));
-        let writes =
-            writes.into_iter().map(|(until, number)| (of.requests.submitted(number), until, Due::Written(number)));
         // Nobody notices the end of a read that costs nothing where nobody else's turn ends by it.
-        let noticed = self.turns.is_some() || of.costs.read_end > 0;
-        let mut requests: Vec<_> = reads.filter(|_| noticed).chain(writes).collect();
-        requests.sort_by_key(|(submitted, ..)| *submitted);
+        if self.turns.is_none() && self.memory.costs.read_end == 0 {
+            self.memory.reads.clear();
+        }
         let mut later = VecDeque::new();
+        if self.memory.reads.is_empty() && self.memory.ends.is_empty() {
+            return later;
+        }
+        self.writes_begin(cpu, self.memory.ends.len());
+        let of = &mut self.memory;
+        let reads = of.reads.drain(..).map(|(submitted, until)| (submitted, until, Due::ReadEnds));
+        let writes =
+            of.ends.drain(..).map(|(until, number)| (of.requests.submitted(number), until, Due::Written(number)));
+        let mut requests: Vec<_> = reads.chain(writes).collect();
+        requests.sort_by_key(|(submitted, ..)| *submitted);
         for (submitted, until, end) in requests {
             match left.filter(|(ended, ends)| submitted > ends - ended.beyond) {
                 Some((_, ends)) => later.push_back((ends - submitted, Begun { takes: until - submitted, end })),

@@ -308,7 +308,7 @@ impl PageAllocator {
         }
     }
 
-    /// Puts a block on the CPU's list and gives some back, as many as it returns, if it has become too long.
+    /// Puts a block on the CPU's list and frees some to the buddy allocator, as many as it returns, if it has become too long.
     #[inline]
     pub(super) fn free_per_cpu(
         &mut self,

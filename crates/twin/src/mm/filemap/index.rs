@@ -97,12 +97,17 @@ impl Index {
         if self.files.len() <= region {
             self.files.resize(region + 1, Vec::new());
         }
-        let (of, number) = (&mut self.files[region], (page / PLACES) as usize);
-        if of.len() <= number {
-            of.resize(number + 1, NONE);
-        }
-        &mut of[number]
+        node_of(&mut self.files[region], page)
     }
+}
+
+/// The node of a place, made room for.
+fn node_of(nodes: &mut Vec<Node>, place: u64) -> &mut Node {
+    let number = (place / PLACES) as usize;
+    if nodes.len() <= number {
+        nodes.resize(number + 1, NONE);
+    }
+    &mut nodes[number]
 }
 
 impl AccessState {
@@ -128,23 +133,24 @@ impl AccessState {
     pub(crate) fn enter_swap_index(&mut self, kernel: &mut Kernel, by: (u32, Task), slots: Range<u32>) -> bool {
         let Some(nodes) = &mut self.index.swap else { return true };
         let local = kernel.machine.node_of(by.0);
-        for number in (slots.start as usize..slots.end as usize).map(|slot| slot / PLACES as usize) {
-            if nodes.len() <= number {
-                nodes.resize(number + 1, NONE);
-            }
-            if nodes[number].block == NO_PAGE {
+        for slot in slots.clone() {
+            let node = node_of(nodes, slot.into());
+            if node.block == NO_PAGE {
                 let Ok(block) = self.index.slabs[local].take_in_reclaim(kernel, by) else { return false };
-                nodes[number] = Node { block, slab: local as u8, used: 0 };
+                *node = Node { block, slab: local as u8, used: 0 };
             }
         }
-        slots.for_each(|slot| nodes[slot as usize / PLACES as usize].used += 1);
+        slots.for_each(|slot| node_of(nodes, slot.into()).used += 1);
         true
     }
 
     /// A slot is free again, and so is its place.
     pub(crate) fn leave_swap_index(&mut self, kernel: &mut Kernel, by: (u32, Task), slot: u32) {
-        let node = self.index.swap.as_mut().and_then(|nodes| nodes.get_mut(slot as usize / PLACES as usize));
-        let Some(node) = node.filter(|node| node.used > 0) else { return };
+        let Some(nodes) = &mut self.index.swap else { return };
+        let node = node_of(nodes, slot.into());
+        if node.used == 0 {
+            return;
+        }
         node.used -= 1;
         if node.used == 0 {
             let Node { block, slab, .. } = std::mem::replace(node, NONE);

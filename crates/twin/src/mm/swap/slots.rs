@@ -161,12 +161,12 @@ impl Slots {
         if of.next.len() <= cpu {
             of.next.resize(cpu + 1, None);
         }
-        let own = of.next[cpu].take().and_then(|from| self.free_slot_from(from));
+        let own = of.next[cpu].take().and_then(|from| self.free_slot_of(from / CLUSTER, from));
         let slot = own.or_else(|| {
             let with_room = of.clusters.pop_front();
             let cluster = with_room.or_else(|| self.free_cluster(1))?;
             of.clusters.push_back(cluster);
-            self.free_slot_from(cluster * CLUSTER)
+            self.free_slot_of(cluster, cluster * CLUSTER)
         })?;
         self.assign(slot, 1);
         let cluster = slot / CLUSTER;
@@ -182,9 +182,8 @@ impl Slots {
         Some(slot)
     }
 
-    /// The first free slot from one on, to the end of its cluster.
-    fn free_slot_from(&self, from: u32) -> Option<u32> {
-        let cluster = from / CLUSTER;
+    /// The first free slot of a cluster from one on.
+    fn free_slot_of(&self, cluster: u32, from: u32) -> Option<u32> {
         (from..cluster * CLUSTER + self.len_of(cluster)).find(|&slot| self.get(slot).content().is_none())
     }
 
@@ -217,9 +216,7 @@ impl Slots {
 
     /// The next free slot of the current cluster.
     fn in_current(&self) -> Option<u32> {
-        let cluster = self.current?;
-        let end = cluster * CLUSTER + self.len_of(cluster);
-        (self.next..end).find(|&slot| self.get(slot).content().is_none())
+        self.free_slot_of(self.current?, self.next)
     }
 
     /// The first cluster behind another that is not full.
