@@ -59,6 +59,9 @@ pub struct Reclaim {
     /// Swap slots are taken in clusters that have room before free ones (`cluster_alloc_swap_entry`): 6.18 and newer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub swap_nonfull_first: bool,
+    /// Anonymous pages that only a process maps whose end has begun are kept (`folio_referenced_one`): 6.12 and newer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_exiting: bool,
     /// Which pages are read from swap together (`swapin_readahead`).
     pub swap_readahead: SwapReadahead,
     /// Compaction that fails is deferred for its order and higher ones only (`compaction_deferred`; 3.4 and newer).

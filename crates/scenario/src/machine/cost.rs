@@ -118,6 +118,9 @@ pub struct Costs {
     pub fault_retry_alone: Cost,
     /// A call that reads or writes a page of a file that is in memory.
     pub file_call: Cost,
+    /// What a call on a file takes more in a process of several threads, which share their table of files (`fdget`).
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub file_reference: Cost,
     /// Asking the disk for pages of a file that lie one after another, besides copying them.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub file_request: Cost,

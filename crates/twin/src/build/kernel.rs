@@ -189,6 +189,7 @@ pub(super) fn reclaim(of: &Kernel) -> reclaim::Rules {
         cold_pages: files.cold_pages,
         swap_by_page: said.swap_rw_page,
         swap_plug: said.swap_plug,
+        keeps_exiting: said.keeps_exiting,
         swap_readahead: match said.swap_readahead {
             SwapReadahead::Block => readahead::SwapReadahead::Block,
             SwapReadahead::Hits => readahead::SwapReadahead::Hits,

@@ -193,6 +193,7 @@ pub(crate) fn fault_costs(scenario: &Scenario) -> FaultCosts {
         zero_write: cost.zero_page_write.0,
         clear_huge: if scenario.kernel.page_alloc.thp_cleared_twice { clear_huge(of) } else { clear_huge_once(of) },
         file_call: cost.file_call.0,
+        file_reference: cost.file_reference.0,
         file_request: cost.file_request.0,
         file_folio: cost.file_folio.0,
         file_page: cost.file_page.0,

@@ -190,6 +190,7 @@ fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
         swap_rw_page: _,
         swap_plug,
         swap_nonfull_first: _,
+        keeps_exiting,
         swap_readahead: _,
         defer_by_order: _,
         age_without_swap: _,
@@ -204,6 +205,7 @@ fn reclaim_by_zone(keys: &mut Keys<'_>, of: &Reclaim) {
     only("scan_balance", scan_balance == ScanBalance::Rotations, "rotations decide between file and anonymous pages");
     only("free_batches", !free_batches, "reclaimed pages are freed together");
     only("swap_plug", !swap_plug, "each page is a request to swap");
+    only("keeps_exiting", !keeps_exiting, "pages are reclaimed whoever maps them");
     only("counters", counters == ReclaimCounters::Events, "zones count scanned pages as events");
     only("new_anon", new_anon == NewAnon::Active, "new anonymous pages are active");
     only("workingset", workingset == Workingset::None, "refaults are not detected");
@@ -247,6 +249,7 @@ fn reclaim_by_node(keys: &mut Keys<'_>, of: &Reclaim) {
         swap_rw_page: _,
         swap_plug: _,
         swap_nonfull_first: _,
+        keeps_exiting: _,
         swap_readahead: _,
     } = *of;
     let mut only = |key: &str, done, does| {
@@ -326,6 +329,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         zero_page_fault: _,
         zero_page_write: _,
         file_call: _,
+        file_reference: _,
         file_request: _,
         file_folio: _,
         file_page: _,

@@ -50,6 +50,10 @@ impl Engine<'_> {
         let image = std::mem::take(&mut this.image).into_iter().map(|region| (region, 0));
         let mut areas: Vec<(usize, usize)> = regions.chain(image).collect();
         areas.reverse();
+        for &(number, _) in &areas {
+            let region = &mut self.memory.regions[number];
+            region.exiting = region.anon && region.users == 1;
+        }
         let caller = self.threads[threads.start].caller;
         self.kernel.wait(caller.cpu, at * PS_PER_NS);
         for page in kept {

@@ -46,6 +46,8 @@ pub(crate) enum Due {
     PhaseEnd(usize, usize),
     /// A thread has slept enough; the number of the sleep.
     Wake(usize, u64),
+    /// The recorder has slept enough in reclaim.
+    RecorderWakes,
     /// The disk is done with a request to write.
     Written(u64),
     /// The disk is done with a request to read.
@@ -261,7 +263,7 @@ impl<'a> Engine<'a> {
             self.kernel.queue_updates(begin);
         }
         // A state is read when the first sample has been taken, so that no thread has to wait for that.
-        let first = self.sample_time(0..0);
+        let first = self.sample_work(0..0).total();
         let waits = self.recorder.is_some() && self.options.state.zones.is_empty();
         let sampling = if waits { first.div_ceil(PS_PER_NS) } else { 0 };
         self.fix(begin, Due::Sample);
@@ -371,6 +373,7 @@ impl<'a> Engine<'a> {
                 }
             }
             Due::PhaseEnd(..) | Due::Wake(..) => {}
+            Due::RecorderWakes => self.recorder_wakes(timer.at * PS_PER_NS)?,
             Due::Written(request) => {
                 self.transferred(timer.cpu, request, timer.at)?;
                 self.process_effects(timer.cpu, timer.at * PS_PER_NS)?;

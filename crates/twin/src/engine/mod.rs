@@ -25,6 +25,7 @@ mod oom;
 mod phases;
 mod process;
 mod psi;
+mod numa_maps;
 mod recorder;
 mod sample;
 mod slowpath;

@@ -3,7 +3,7 @@
 use super::RunError;
 use super::main_loop::{Engine, Stop};
 use crate::mm::oom::{self, Candidate, Pages};
-use crate::page_alloc::AllocationFailure;
+use crate::page_alloc::{AllocationFailure, Caller};
 use crate::time::Ns;
 use mmtwin_event::results::Ending;
 
@@ -21,21 +21,27 @@ impl Engine<'_> {
     /// A thread's allocation has failed without another retry: a process is killed for it. If there is none, the run
     /// ends.
     pub(super) fn kill_for(&mut self, thread: usize, failure: AllocationFailure) -> Result<(), Stop> {
-        if failure.over_limit.is_none() && oom::has_plenty(&self.kernel, &failure) {
-            return Ok(());
+        let by = self.threads[thread].caller;
+        if self.kill_by(&by, &failure)? { Ok(()) } else { Err(Stop::OutOfMemory(thread, failure)) }
+    }
+
+    /// As [`Self::kill_for`] for a task that need not be a thread; false if there is nobody to kill.
+    pub(super) fn kill_by(&mut self, by: &Caller, failure: &AllocationFailure) -> Result<bool, Stop> {
+        if failure.over_limit.is_none() && oom::has_plenty(&self.kernel, failure) {
+            return Ok(true);
         }
         failure.over_limit.iter().for_each(|&cgroup| self.kernel.reclaim.note(cgroup, |events| events.oom += 1));
         let alive = (0..self.scenario.processes.len()).filter(|&process| self.processes[process].lives());
         let candidates = alive.map(|process| self.candidate(process));
-        let Some(victim) = oom::select(&self.kernel, &failure, candidates) else {
-            return Err(Stop::OutOfMemory(thread, failure));
+        let Some(victim) = oom::select(&self.kernel, failure, candidates) else {
+            return Ok(false);
         };
-        let by = self.threads[thread].caller;
         let at = self.kernel.now(by.cpu);
         let comm = self.processes[victim.process].name.clone();
-        oom::mark_victim(&mut self.kernel, &by, &victim, &comm);
+        oom::mark_victim(&mut self.kernel, by, &victim, &comm);
         self.killed.push(Killed { at, pid: victim.first.task.pid, comm, why: failure.to_string() });
-        Ok(self.end_victim(victim.process, at)?)
+        self.end_victim(victim.process, at)?;
+        Ok(true)
     }
 
     fn candidate(&self, process: usize) -> Candidate {

@@ -270,6 +270,7 @@ impl Engine<'_> {
                 plan,
                 region,
                 mapper,
+                threaded: process.threads.len() > 1,
                 mapping,
                 ahead,
                 busy,

@@ -7,8 +7,9 @@
 //! search (`SIS_UTIL`), flips of wakees. Checked by migrations in guests (docs/model/notebook.md).
 
 use super::RunError;
-use super::main_loop::Engine;
+use super::main_loop::{Due, Engine, Step, Stop};
 use super::thread_moves::is_allowed;
+use crate::lab_guest::recorder::Work;
 use crate::time::{Ns, PS_PER_NS, Ps};
 
 /// Nodes that are farther apart do not wake each other's threads away (`node_reclaim_distance`).
@@ -45,7 +46,7 @@ impl Engine<'_> {
             self.sample_for(&[process], at);
             return self.go_on_after_sample(process, at);
         };
-        if recorder.left > 0 {
+        if recorder.is_busy() {
             let list = if recorder.begun { &mut recorder.asked } else { &mut recorder.waiting };
             list.push(process);
             return Ok(());
@@ -63,8 +64,8 @@ impl Engine<'_> {
             return Ok(());
         }
         recorder.waiting.clone_from(&waiting);
-        let time = self.sample_for(&waiting, at);
-        if self.wake_recorder(time, at)? { Ok(()) } else { self.answer(at) }
+        let work = self.sample_for(&waiting, at);
+        if self.wake_recorder(work, at)? { Ok(()) } else { self.answer(at) }
     }
 
     /// The sample is taken: those that have waited for it go on.
@@ -116,12 +117,12 @@ impl Engine<'_> {
         own[at..].iter().chain(&own[..at]).copied().find(|&cpu| idle(cpu)).unwrap_or(waker)
     }
 
-    /// The recorder begins a sample that takes it a time, if it is a task. False if not.
-    pub(crate) fn wake_recorder(&mut self, time: Ps, at: Ns) -> Result<bool, RunError> {
+    /// The recorder begins a sample, if it is a task. False if not.
+    pub(crate) fn wake_recorder(&mut self, work: Work, at: Ns) -> Result<bool, RunError> {
         let Some(task) = self.recorder() else { return Ok(false) };
         let Some(recorder) = &mut self.recorder else { return Ok(false) };
-        let (asleep, bound) = (recorder.left == 0, recorder.allowed);
-        recorder.left += time;
+        let (asleep, bound) = (!recorder.is_busy(), recorder.allowed);
+        recorder.add(work);
         recorder.begun &= !asleep;
         if asleep {
             let online = |cpu: &u32| self.kernel.stat.is_online(*cpu);
@@ -141,22 +142,54 @@ impl Engine<'_> {
         Ok(true)
     }
 
+    /// The recorder has slept enough in reclaim, or a moment before that.
+    pub(super) fn recorder_wakes(&mut self, at: Ps) -> Result<(), RunError> {
+        let Some(task) = self.recorder() else { return Ok(()) };
+        let online = |cpu: &u32| self.kernel.stat.is_online(*cpu);
+        let first = (0..self.queues.cpus() as u32).find(online);
+        let cpu = Some(self.cpu_of(task)).filter(online).or(first).unwrap_or_default();
+        self.set_cpu(task, cpu, at / PS_PER_NS);
+        if self.queues.enqueue_first(cpu, task) {
+            self.kernel.wait(cpu, at);
+            self.kernel.leave_idle(cpu)?;
+            self.turns.iter_mut().for_each(|turns| turns.other_wakes(at));
+        }
+        self.kernel.woken_by_timer(cpu);
+        self.make_ready(cpu);
+        Ok(())
+    }
+
     /// The recorder, which has run until `begin`, works until a time, or until its sample is done.
-    pub(crate) fn record(&mut self, task: usize, begin: Ps, until: Ps) -> Result<(), RunError> {
+    pub(crate) fn record(&mut self, task: usize, begin: Ps, until: Ps) -> Result<(), Stop> {
         let cpu = self.cpu_of(task);
-        let time = until.saturating_sub(self.kernel.clock(cpu));
+        let mut step = Step::On;
+        while self.kernel.clock(cpu) < until {
+            let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.is_busy()) else { break };
+            recorder.begun = true;
+            if recorder.left == 0 {
+                step = self.open_numa_maps(cpu, until)?;
+                if step != Step::Ended {
+                    break;
+                }
+            }
+            self.read_on(cpu, until);
+        }
+        let beyond = self.end_turn(cpu).map_or(0, |(ended, _)| ended.beyond);
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
-        let time = time.min(recorder.left);
-        (recorder.left, recorder.begun) = (recorder.left - time, true);
-        let done = recorder.left == 0;
-        self.kernel.spend(cpu, time);
+        recorder.left += beyond;
+        let done = !recorder.is_busy();
         let ran = self.kernel.clock(cpu) - begin;
         self.numa_ran(task, ran);
         self.queues.ran(cpu, task, ran);
-        if done && self.queues.dequeue(cpu, task) {
-            self.kernel.enter_idle(cpu)?;
+        let sleeps = if let Step::Asleep(until) = step { Some(until) } else { None };
+        if (done || sleeps.is_some()) && self.queues.dequeue(cpu, task) {
+            self.kernel.enter_idle(cpu).map_err(RunError::from)?;
+        }
+        if let Some(until) = sleeps {
+            self.turns.iter_mut().for_each(|turns| turns.timer_set(until));
+            self.due.set(until.div_ceil(PS_PER_NS), cpu, Due::RecorderWakes);
         }
         self.make_ready(cpu);
-        if done { self.answer(self.kernel.now(cpu)) } else { Ok(()) }
+        if done { Ok(self.answer(self.kernel.now(cpu))?) } else { Ok(()) }
     }
 }

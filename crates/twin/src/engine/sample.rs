@@ -9,8 +9,9 @@ use super::cgroup_files::{cgroups, system};
 use super::main_loop::Engine;
 use super::process::Process;
 use crate::mm::kernel::Kernel;
+use crate::lab_guest::recorder::Work;
 use crate::page_alloc::PageAllocator;
-use crate::time::{Ns, PS_PER_NS, Ps};
+use crate::time::{Ns, PS_PER_NS};
 use crate::vmstat::VmStat;
 use mmtwin_event::counters::Row;
 use mmtwin_event::results::Placement;
@@ -108,8 +109,8 @@ impl Sampler {
 }
 
 impl Engine<'_> {
-    /// Takes the sample that processes have asked for. How long it takes the recorder.
-    pub(super) fn sample_for(&mut self, asked: &[usize], at: Ns) -> Ps {
+    /// Takes the sample that processes have asked for. The recorder's work for it.
+    pub(super) fn sample_for(&mut self, asked: &[usize], at: Ns) -> Work {
         // Of many processes one that asks alone has its regions only: with those of all it would be as long as there are
         // processes, as often as one of them ends a phase.
         let many = self.scenario.processes.len() > MANY;
@@ -117,38 +118,39 @@ impl Engine<'_> {
             [process] if many => process..process + 1,
             _ => 0..self.processes.len(),
         };
-        let time = self.sample_time(of.clone());
+        let work = self.sample_work(of.clone());
         self.take_sample(of, at);
-        time
+        work
     }
 
-    /// The recorder's time for a sample of some processes, whose page tables `numa_maps` walks.
-    pub(super) fn sample_time(&self, of: Range<usize>) -> Ps {
+    /// The recorder's work for a sample of some processes, whose page tables `numa_maps` walks.
+    pub(super) fn sample_work(&self, of: Range<usize>) -> Work {
         let cost = &self.scenario.machine.cost;
         let frames = &self.kernel.alloc.frames;
-        let (mut processes, mut entries) = (0, 0);
-        for process in self.processes[of].iter().filter(|process| !process.ended) {
-            processes += 1;
+        let numa_maps = |process: &Process| {
             let regions = process.regions.iter().zip(&process.mappers);
             let tables = |(&region, &mapper): (&usize, &usize)| {
                 self.memory.regions[region].table_entries(mapper, |pfn| frames.order(pfn) > 0)
             };
-            entries += regions.map(tables).sum::<u64>();
-        }
+            cost.sample_process.0 + cost.sample_page.0 * regions.map(tables).sum::<u64>()
+        };
         let nodes = self.kernel.machine.nodes.len() as u64;
-        let all = cost.sample.0 + cost.sample_node.0 * nodes;
-        all + cost.sample_process.0 * processes + cost.sample_page.0 * entries
+        Work {
+            kernel: cost.sample.0 + cost.sample_node.0 * nodes,
+            processes: self.processes[of].iter().filter(|process| !process.ended).map(numa_maps).collect(),
+        }
     }
 
     /// Takes a sample, which may take the recorder a time.
     pub(super) fn sample(&mut self, at: Ns) -> Result<(), RunError> {
         let all = 0..self.processes.len();
-        let time = self.sample_time(all.clone());
+        let work = self.sample_work(all.clone());
+        let time = work.total();
         self.take_sample(all, at);
         if (0..self.queues.cpus() as u32).all(|cpu| self.queues.len(cpu) == 0) {
             return Ok(());
         }
-        if !self.wake_recorder(time, at)? {
+        if !self.wake_recorder(work, at)? {
             self.kernel.spend_beside(time);
         }
         Ok(())

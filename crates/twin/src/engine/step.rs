@@ -57,7 +57,10 @@ impl Engine<'_> {
         let slice_end = slice.map_or(Ps::MAX, |left| clock.saturating_add(left));
         let until = self.epoch_end.min(due).min(slice_end).min(turn_end.map_or(Ps::MAX, |end| end.max(clock + 1)));
         if self.recorder() == Some(thread) {
-            return Ok(self.record(thread, begin, until)?);
+            self.record(thread, begin, until)?;
+            self.requests_begin(cpu, None);
+            self.process_effects(cpu, clock)?;
+            return Ok(());
         }
         self.goes_on(thread);
         if turn_end.is_none() && self.run_loops_together(until)? {
@@ -123,7 +126,7 @@ impl Engine<'_> {
 
     /// A CPU's step is over, and its turn if that has ended. What it did beyond, which is taken back, and when it would have
     /// done that.
-    fn end_turn(&mut self, cpu: u32) -> Option<(Ended, Ps)> {
+    pub(super) fn end_turn(&mut self, cpu: u32) -> Option<(Ended, Ps)> {
         let turns = self.turns.as_mut()?;
         let ends = self.kernel.clock(cpu);
         let ended = self.kernel.end_turn(cpu, turns.end());

@@ -8,7 +8,10 @@
 //! is in `engine/recorder.rs`. Not modelled: that what it reads is read over the time of a sample. Its CPU at the beginning
 //! is guessed from where the first thread began. Checked by comparison with guests.
 
+use crate::frame::Pfn;
 use crate::hw::Machine;
+use crate::mm::slowpath::AllocSlowpath;
+use crate::mm::vmscan::NodeReclaim;
 use crate::numa::{Mm, Numa, Task};
 use crate::time::Ps;
 use mmtwin_scenario::Scenario;
@@ -18,11 +21,33 @@ use std::collections::BTreeSet;
 /// Before the first process.
 pub(crate) const PID: i32 = 999;
 
+/// The work of a sample.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Work {
+    /// With the kernel's files.
+    pub kernel: Ps,
+    /// With the `numa_maps` of each process.
+    pub processes: Vec<Ps>,
+}
+
+impl Work {
+    /// All of it.
+    pub(crate) fn total(&self) -> Ps {
+        self.kernel + self.processes.iter().sum::<Ps>()
+    }
+}
+
 /// The recorder.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder {
-    /// Its remaining work.
+    /// Its remaining work with what it reads.
     pub left: Ps,
+    /// Its work with each `numa_maps` that it has yet to open, the next one last.
+    pub files: Vec<Ps>,
+    /// What the kernel has allocated for the one that is open, and the allocation while it fails.
+    pub buffer: Option<Pfn>,
+    pub slowpath: Option<AllocSlowpath>,
+    pub node_reclaim: Option<NodeReclaim>,
     /// It has begun with that.
     pub begun: bool,
     /// CPUs it may run on: one that is left free, or all.
@@ -49,7 +74,18 @@ impl Recorder {
             own.into_iter().rev().find(|&other| other != cpu)
         });
         let cpu = allowed.or(beside).unwrap_or(last);
-        Some(Recorder { left: 0, begun: false, allowed, cpu, waiting: Vec::new(), asked: Vec::new() })
+        Some(Recorder { allowed, cpu, ..Recorder::default() })
+    }
+
+    /// A sample is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.left > 0 || !self.files.is_empty()
+    }
+
+    /// Work after that under way.
+    pub(crate) fn add(&mut self, work: Work) {
+        self.left += work.kernel;
+        self.files.splice(0..0, work.processes.into_iter().rev());
     }
 
     /// Its task, behind those of the threads.

@@ -27,6 +27,8 @@ pub(crate) struct FaultCosts {
     pub clear_huge: Ps,
     /// A call that reads or writes a page of a file.
     pub file_call: Ps,
+    /// More where threads share their table of files.
+    pub file_reference: Ps,
     /// Submission of a read to the disk.
     pub file_request: Ps,
     /// A folio that is to be read.

@@ -37,6 +37,11 @@ impl At {
         state.regions[self.region].anon
     }
 
+    /// Only a process maps the page whose end has begun.
+    pub(crate) fn exiting(self, state: &AccessState) -> bool {
+        state.regions[self.region].exiting
+    }
+
     /// The page is mapped executable.
     pub(crate) fn exec(self, state: &AccessState) -> bool {
         state.regions[self.region].exec

@@ -45,6 +45,8 @@ pub(crate) struct Accessing {
     pub region: usize,
     /// Number of the process's mapping among those of the region.
     pub mapper: usize,
+    /// Its process has several threads.
+    pub threaded: bool,
     /// Number of the process's mapping of it among all that may be marked; `None` without NUMA balancing.
     pub mapping: Option<usize>,
     /// Marked pages that it will reach. Sampled mode only.

@@ -128,10 +128,14 @@ fn come_to(
 ) -> Result<Touched, AllocationFailure> {
     let (region, mapper, page) = (access.region, access.mapper, touch.page);
     if access.plan.via == Via::Syscall && !state.regions[region].anon {
-        return match state.regions[region].file {
+        let done = match state.regions[region].file {
             true => state.file_call(kernel, caller, (region, mapper, &mut access.reader), page, touch.write),
             false => state.shmem_call(kernel, caller, (region, mapper, &mut access.reader), page, touch.write),
         };
+        if access.threaded && matches!(done, Ok(Touched::Done)) {
+            kernel.spend(caller.cpu, state.costs.file_reference);
+        }
+        return done;
     }
     while !state.regions[region].is_mapped(mapper, page, touch.write) {
         match state.fault(kernel, caller, (region, mapper, &mut access.reader), page, touch.write)? {

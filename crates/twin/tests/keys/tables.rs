@@ -202,6 +202,8 @@ kernel.reclaim.swap_readahead | reclaim-6.1 | block
 kernel.reclaim.swap_nonfull_first | reclaim-6.1 | true
 kernel.filemap.swap_cache_nodes | reclaim-6.1 | false
 kernel.sched.hrtimer_rearm_deferred | reclaim-6.1; machine.cpu.single_threaded_tcg=true | true
+kernel.reclaim.keeps_exiting | reclaim-6.1 | true
+kernel.reclaim.keeps_exiting | reclaim-3.5 | true | refused whoever maps them
 kernel.reclaim.swap_plug | reclaim-6.1 | true
 kernel.reclaim.swap_plug | reclaim-3.5 | true | refused each page is a request
 kernel.reclaim.swap_rw_page | reclaim-6.1; machine.swap.synchronous=true | false
@@ -298,6 +300,7 @@ machine.cost.map_further | reclaim-6.1; kernel.filemap.large_folios=true; kernel
 machine.cost.fault_retry | reclaim-6.1 | 900 ns
 machine.cost.fault_retry_alone | reclaim-6.1; process.mapped.region.file.size=400 MiB; process.mapped.phase.0.access.0.pattern=uniform; process.mapped.phase.0.access.0.write=100 % | 90 us
 machine.cost.file_call | reclaim-6.1 | 900 ns
+machine.cost.file_reference | reclaim-6.1; process.writer.threads=2 | 9 us
 machine.cost.file_request | reclaim-6.1 | 900 ns
 machine.cost.file_folio | reclaim-6.1 | 900 ns
 machine.cost.file_page | reclaim-6.1 | 900 ns

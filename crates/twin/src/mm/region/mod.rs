@@ -105,6 +105,8 @@ pub(crate) struct Region {
     pub policy: Policy,
     /// Processes that map it and have not ended.
     pub users: u32,
+    /// Anonymous memory of a process whose end has begun, and of no other one.
+    pub exiting: bool,
     /// A file that is deleted when there are none.
     pub temporary: bool,
     /// A file whose pages are cleared, not read.
@@ -179,6 +181,7 @@ impl Region {
             without_table: Vec::new(),
             policy,
             users: 0,
+            exiting: false,
             temporary: false,
             sparse: false,
             files: None,

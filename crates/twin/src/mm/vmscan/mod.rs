@@ -116,6 +116,8 @@ pub struct Rules {
     pub swap_by_page: bool,
     /// Neighbours in swap are written with one request.
     pub swap_plug: bool,
+    /// Anonymous pages of a process whose end has begun are kept.
+    pub keeps_exiting: bool,
     /// How swap is read ahead.
     pub swap_readahead: SwapReadahead,
     /// `vm.page-cluster`.
@@ -175,6 +177,7 @@ impl Rules {
         retries: Retries::Reads,
         swap_by_page: true,
         swap_plug: false,
+        keeps_exiting: false,
         swap_readahead: SwapReadahead::Vma,
         page_cluster: 3,
         mmap_sequential: false,

@@ -185,6 +185,11 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
     if at.locked(ctx.memory) {
         return FolioAction::Activate;
     }
+    if kernel.reclaim.rules.keeps_exiting && at.exiting(ctx.memory) && ctx.memory.is_mapped(content, 0) {
+        kernel.spend(ctx.cpu, ctx.memory.costs.rmap_page);
+        stat.ref_keep += pages;
+        return FolioAction::Keep;
+    }
     let mappings = ctx.memory.test_and_clear_young(kernel, ctx.cpu, page, content);
     if mappings > 0 {
         kernel.alloc.frames.set_flag(page, Flag::Referenced, true);
