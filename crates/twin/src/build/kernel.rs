@@ -246,6 +246,7 @@ pub(crate) fn writeback(of: &Kernel, has_swap: bool) -> writeback::Rules {
         foreign_flush,
         ends_anywhere: dm_delay == DmDelay::Thread,
         request_pages: if by_zone(of).is_some() { 15 } else { writeback::Rules::DEFAULT.request_pages },
+        statistics_lag: of.reclaim.stats_flush_ms > 0,
         by_cgroup: of.cgroup == CgroupVersion::V2 && by_zone(of).is_none(),
         hz: of.hz.into(),
     }

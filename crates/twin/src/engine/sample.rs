@@ -50,7 +50,7 @@ impl Sampler {
         // The end of a phase is known when its last thread has done its last step, which may lie ahead.
         self.last = self.last.max(at);
         let at = self.last;
-        kernel.reclaim.read_statistics();
+        kernel.read_statistics();
         let Kernel { stat, alloc, machine, .. } = kernel;
         let mut problems = Vec::new();
         let mut keyed = |key: String, text: String| {

@@ -31,7 +31,7 @@ impl Kernel {
 
     /// Runs the timers up to a time.
     pub(crate) fn run_timers(&mut self, until: Ns) {
-        self.reclaim.run_flushes(until);
+        self.run_flushes(until);
         while let Some((at, cpu, work)) = self.refresh.take(until) {
             match work {
                 Work::Update => self.update(at, cpu),

@@ -9,6 +9,7 @@
 pub(crate) mod high;
 pub(crate) mod kmem;
 pub(crate) mod protection;
+mod statistics;
 pub(crate) mod write;
 
 use crate::mm::lru::PerType;

@@ -273,7 +273,7 @@ pub(crate) struct Reclaim {
     /// By CPU, while node reclaim is enabled: node reclaims of the last task.
     pub node_reclaim_history: Vec<NodeReclaimHistory>,
     /// When the last flush of statistics was.
-    flushed: Ns,
+    pub(crate) flushed: Ns,
 }
 
 /// Progress of a reclaim.
@@ -365,21 +365,6 @@ impl Reclaim {
         }
     }
 
-    /// The periodic flush of statistics (`flush_memcg_stats_dwork`), if one is due at a time or before.
-    pub(crate) fn run_flushes(&mut self, until: Ns) {
-        let period = self.rules.stats_flush;
-        if period > 0 && until / period != self.flushed / period {
-            self.flushed = until;
-            self.lru.flush();
-        }
-    }
-
-    /// Statistics of the cgroups but the root are read (`memory.stat`), which flushes them.
-    pub(crate) fn read_statistics(&mut self) {
-        if self.rules.stats_flush > 0 && self.groups.len() > 1 {
-            self.lru.flush();
-        }
-    }
 
     /// True if something is to be done at once, or the task that runs is beyond `memory.high`.
     pub(crate) fn has_effects(&self) -> bool {

@@ -2,7 +2,8 @@
 //! `domain_dirty_limits`, `wb_over_bg_thresh` (4.2 to 6.12).
 //!
 //! The same parts are taken as of all memory, of the pages of files that the cgroup has and of those that it may still
-//! get: as many as its limits leave it and others have clean ones. Checked by a test of
+//! get: as many as its limits leave it and others have clean ones. Where statistics of cgroups are flushed now and then
+//! (6.12 and newer), a writer above the limit waits for the next flush, whatever has been written meanwhile. Checked by a test of
 //! [`dirty_limits`](crate::page_alloc::dirty_limits), and with `balance_dirty_pages` of a guest (docs/model/writeback.md).
 
 use super::Thresholds;
@@ -36,14 +37,14 @@ impl Kernel {
         let all = limits.available(&self.alloc, &self.stat);
         let below = lru.below(cgroup);
         let count = |at: usize| {
-            let of = &self.writeback.wbs[at];
-            of.charged_dirty + if with_under { of.charged_under } else { 0 }
+            let of = self.writeback.charged(at);
+            of.dirty + if with_under { of.under } else { 0 }
         };
         let dirty = below.into_iter().map(count).sum();
         let under = if with_under { self.pages_under_writeback() } else { 0 };
         let file = |place: usize| {
-            let number = lru.number(place, cgroup);
-            lru.pages(number, List::InactiveFile) + lru.pages(number, List::ActiveFile)
+            let shown = lru.shown(lru.number(place, cgroup));
+            shown.pages(List::InactiveFile) + shown.pages(List::ActiveFile)
         };
         let pages: u64 = (0..lru.places()).map(file).sum();
         let headroom = self.reclaim.and_above(cgroup).map(|at| {

@@ -86,8 +86,8 @@ impl Writeback {
                 continue;
             }
             // Cgroups below others are not counted with those.
-            let dirty =
-                if of == 0 { self.wbs.iter().map(|wb| wb.charged_dirty).sum() } else { self.wbs[of].charged_dirty };
+            let all = if of == 0 { 0..self.wbs.len() } else { of..of + 1 };
+            let dirty: u64 = all.map(|cgroup| self.charged(cgroup).dirty).sum();
             let pages = dirty * 10 / 8;
             self.wbs[cgroup].foreign[number] = Foreign { of, at: None, flushing: true };
             self.wbs[of].work_list.push_back(Explicit { pages, by: cgroup });

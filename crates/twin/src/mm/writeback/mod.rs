@@ -38,7 +38,7 @@ use crate::time::Ns;
 use crate::vmstat::NodeItem;
 use mmtwin_event::value::{Bytes, Str};
 use request::MOST;
-use wb::Wb;
+use wb::{Charged, Wb};
 
 /// The disk as events name it: the first one of its kind.
 const BDI: &str = "8:0";
@@ -70,6 +70,8 @@ pub struct Rules {
     pub request_pages: usize,
     /// Files belong to cgroups, each of which has limits and a flusher (4.2 and later, version 2).
     pub by_cgroup: bool,
+    /// Statistics of cgroups are those of their last flush.
+    pub statistics_lag: bool,
     /// Ticks per second.
     pub hz: u64,
 }
@@ -86,6 +88,7 @@ impl Rules {
         ends_anywhere: false,
         request_pages: MOST,
         by_cgroup: false,
+        statistics_lag: false,
         hz: 250,
     };
 }
@@ -271,15 +274,26 @@ impl Writeback {
     /// Pages that are charged to a cgroup have become dirty, or clean.
     pub(crate) fn count_dirty(&mut self, cgroup: usize, pages: i64) {
         if let Some(wb) = self.wbs.get_mut(cgroup) {
-            wb.charged_dirty = wb.charged_dirty.saturating_add_signed(pages);
+            wb.charged.dirty = wb.charged.dirty.saturating_add_signed(pages);
         }
     }
 
     /// The same of pages under writeback.
     pub(crate) fn count_under(&mut self, cgroup: usize, pages: i64) {
         if let Some(wb) = self.wbs.get_mut(cgroup) {
-            wb.charged_under = wb.charged_under.saturating_add_signed(pages);
+            wb.charged.under = wb.charged.under.saturating_add_signed(pages);
         }
+    }
+
+    /// The statistics of cgroups are flushed.
+    pub(crate) fn flush_statistics(&mut self) {
+        self.wbs.iter_mut().for_each(|wb| wb.flushed = wb.charged);
+    }
+
+    /// Pages that are charged to a cgroup, as its statistics show them.
+    fn charged(&self, cgroup: usize) -> Charged {
+        let wb = &self.wbs[cgroup];
+        if self.rules.statistics_lag { wb.flushed } else { wb.charged }
     }
 
     /// No file is being written any more.

@@ -22,9 +22,9 @@ pub(crate) struct Wb {
     pub(super) under: u64,
     pub(super) dirtied: u64,
     pub(super) written: u64,
-    /// Pages that are charged to the cgroup, whosever files they are: dirty ones, and those under writeback.
-    pub(super) charged_dirty: u64,
-    pub(super) charged_under: u64,
+    /// Pages that are charged to the cgroup, whosever files they are, and those of the last flush of its statistics.
+    pub(super) charged: Charged,
+    pub(super) flushed: Charged,
     pub(super) inodes: Inodes,
     /// Work for its flusher, and files of others that its tasks write to.
     pub(super) work_list: VecDeque<Explicit>,
@@ -42,6 +42,13 @@ pub(crate) struct Wb {
     pub(super) timer: Option<Ns>,
     /// Time of its last check for old pages.
     pub(super) last_old: Ns,
+}
+
+/// Dirty pages, and those under writeback.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Charged {
+    pub(super) dirty: u64,
+    pub(super) under: u64,
 }
 
 impl Wb {
