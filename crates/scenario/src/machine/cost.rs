@@ -273,6 +273,10 @@ pub struct Costs {
     pub compact_pageblock: Cost,
     /// Switching from one task to another.
     pub context_switch: Cost,
+    /// What a wakeup on a CPU that has another thread to run takes more than on an idle one, with the switch to the thread
+    /// and the one back when it sleeps (`wakeup_preempt`).
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub wakeup_preempt: Cost,
     /// From waking a sleeping task on an idle CPU to its first instruction.
     pub wakeup_latency: Time,
 }

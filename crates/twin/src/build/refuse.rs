@@ -384,6 +384,7 @@ fn costs_of_work(keys: &mut Keys<'_>, of: &Costs) {
         rcu_grace_ticks: _,
         compact_scan_page: _,
         compact_pageblock: _,
+        wakeup_preempt: _,
         wakeup_latency: _,
     } = *of;
     keys.only("machine.cost.context_switch", false, "threads of a CPU take turns without a cost of switching");

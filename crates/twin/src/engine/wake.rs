@@ -59,6 +59,8 @@ impl Engine<'_> {
         let cpu = self.threads[thread].caller.cpu;
         if self.queues.dequeue(cpu, thread) {
             self.kernel.enter_idle(cpu)?;
+        } else {
+            self.kernel.interrupt(cpu, self.scenario.machine.cost.wakeup_preempt.0);
         }
         Ok(())
     }
