@@ -332,3 +332,80 @@ fn ends_of_processes_take_as_long_as_in_the_guest() {
         }
     }
 }
+
+/// Calls on a file that is in memory, and threads that sleep beside others that compute: a process with several threads
+/// takes a reference of its files, and a CPU that has another thread switches to that and back.
+#[test]
+fn threads_that_share_files_or_cpus_take_as_long_as_in_the_guest() {
+    // Seconds of 30,720 and 61,440 reads in order of 15,360 pages by each thread, on each kernel.
+    let reads =
+        [(1, [[0.657, 1.148], [0.674, 1.162], [0.609, 1.205]]), (2, [[1.193, 2.389], [1.211, 2.421], [1.256, 2.511]])];
+    for (threads, kernels) in reads {
+        for (release, seconds) in ["6.1", "6.12", "7.3"].into_iter().zip(kernels) {
+            let guest = lab_contention::guest(release, &[("0-1", 384)], "\"kernel.numa_balancing\" = 0");
+            let phase = |count: u32| {
+                format!(
+                    "[[process.phase]]\n[[process.phase.access]]\nregion = \"f\"\npattern = \"sequential\"\n\
+                     via = \"syscall\"\ncount = {count}\n"
+                )
+            };
+            let run = ran(&format!(
+                "{guest}[[process]]\nname = \"a\"\nthreads = {threads}\n\
+                 [[process.region]]\nname = \"f\"\nsize = \"60 MiB\"\nkind = \"file\"\n{}{}{}",
+                phase(15_360),
+                phase(30_720),
+                phase(61_440)
+            ));
+            for (number, kernel) in (1..).zip(seconds) {
+                let what = format!("{release}, {threads} threads, phase {number}");
+                assert_near(&what, lab_contention::seconds(&run, number), kernel, 0.02);
+            }
+        }
+    }
+    // CPUs, threads that sleep for 500 us and that compute, and their accesses a second on each kernel.
+    let shared = [
+        ("0", 3, 1, [[5_064.0, 33_886.0], [4_574.0, 34_592.0], [4_596.0, 31_230.0]]),
+        ("0-1", 4, 2, [[6_258.0, 29_906.0], [5_116.0, 32_273.0], [4_998.0, 28_594.0]]),
+    ];
+    for (cpus, sleep, compute, kernels) in shared {
+        for (release, rates) in ["6.1", "6.12", "7.3"].into_iter().zip(kernels) {
+            let guest = lab_contention::guest(release, &[("0-1", 512)], "\"kernel.numa_balancing\" = 0");
+            let process = |name: &str, threads: u32, wait: &str| {
+                format!(
+                    "[[process]]\nname = \"{name}\"\nthreads = {threads}\ncpus = \"{cpus}\"\n\
+                     [[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\npopulate = true\n\
+                     [[process.phase]]\nduration = \"2 s\"\n\
+                     [[process.phase.access]]\nregion = \"r\"\npattern = \"uniform\"\n{wait}\n"
+                )
+            };
+            let sleeps = process("s", sleep, "sleep = \"500 us\"");
+            let run = ran(&format!("{guest}{sleeps}{}", process("w", compute, "think = \"20 us\"")));
+            for (name, kernel) in ["s", "w"].into_iter().zip(rates) {
+                assert_near(&format!("{release}, CPUs {cpus}, {name}"), rate(&run, name), kernel, 0.08);
+            }
+        }
+    }
+}
+
+/// Whoever samples opens the `numa_maps` of each process, for which the kernel allocates a block of four pages, one a sample
+/// and process in guests of 6.1, 6.12 and 7.3.
+#[test]
+fn a_sample_takes_a_block_of_pages_for_each_process() {
+    let process = |name: &str| {
+        format!(
+            "[[process]]\nname = \"{name}\"\n[[process.region]]\nname = \"r\"\nsize = \"1 MiB\"\npopulate = true\n\
+             [[process.phase]]\nduration = \"2 s\"\n[[process.phase.access]]\nregion = \"r\"\n\
+             pattern = \"uniform\"\nthink = \"20 us\"\n"
+        )
+    };
+    for processes in [1, 2] {
+        let guest = guest("6.1").replace("sample = \"20 s\"", "sample = \"500 ms\"\nevents = [\"kmem:mm_page_alloc\"]");
+        let all: String = (0..processes).map(|number| process(&format!("a{number}"))).collect();
+        let run = ran(&format!("{guest}{all}"));
+        let begin = run.results.phases.iter().filter(|phase| phase.phase != "populate").map(|phase| phase.start).max();
+        let (from, until) = (begin.unwrap() + 100_000_000, begin.unwrap() + 1_900_000_000);
+        let blocks = run.events.iter().filter(|event| event.2 == "mm_page_alloc" && (from..until).contains(&event.0));
+        // Samples at 0.5, 1 and 1.5 s and some tenths after the phases begin.
+        assert_eq!(blocks.count(), 3 * processes, "{processes} processes");
+    }
+}

@@ -136,3 +136,23 @@ fn a_cgroup_has_limits_and_after_some_time_a_flusher() {
     let first = ran(&text.replace("release = \"6.1\"", "release = \"6.1\"\ncgroup = \"v1\""));
     assert_eq!(events(&first, "balance_dirty_pages"), 0);
 }
+
+/// From 6.12 on a cgroup's dirty pages are known as of the last flush of its statistics, every two seconds: its writer waits
+/// for that, whatever has been written meanwhile.
+#[test]
+fn a_writer_waits_for_the_next_flush_of_its_cgroups_statistics() {
+    let path = format!("{}/tests/data/lab/cgroup-writer.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("a scenario").replace("\"500 ms\"", "\"60 s\"");
+    let newer = text.replace("release = \"6.1\"", "release = \"6.12\"").replace("\"lab-4n\"", "\"lab-4n-6.12\"");
+    let longest = |text: &str| {
+        let run = ran(text);
+        let pauses: Vec<u64> =
+            run.events.iter().filter(|event| event.2 == "balance_dirty_pages").map(|event| event.0).collect();
+        // Pauses of at most 200 ms that follow one another are one wait.
+        let waits = pauses.chunk_by(|a, b| b - a < 210_000_000);
+        waits.map(|wait| wait[wait.len() - 1] - wait[0]).max().unwrap_or(0) as f64 / 1e9
+    };
+    // Guests of 6.12 and 7.3 with one or two such writers: once or twice more than a second, none on 6.1.
+    let waited = [longest(&text), longest(&newer)];
+    assert!(waited[0] < 1.0 && (1.0..2.2).contains(&waited[1]), "{waited:?}");
+}

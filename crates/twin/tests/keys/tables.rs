@@ -202,7 +202,7 @@ kernel.reclaim.swap_readahead | reclaim-6.1 | block
 kernel.reclaim.swap_nonfull_first | reclaim-6.1 | true
 kernel.filemap.swap_cache_nodes | reclaim-6.1 | false
 kernel.sched.hrtimer_rearm_deferred | reclaim-6.1; machine.cpu.single_threaded_tcg=true | true
-kernel.reclaim.keeps_exiting | reclaim-6.1 | true
+kernel.reclaim.keeps_exiting | reclaim-6.1; process.heap.phase.0.duration=100 ms; machine.cost.zap_page=90 us | true
 kernel.reclaim.keeps_exiting | reclaim-3.5 | true | refused whoever maps them
 kernel.reclaim.swap_plug | reclaim-6.1 | true
 kernel.reclaim.swap_plug | reclaim-3.5 | true | refused each page is a request
@@ -356,6 +356,7 @@ machine.cost.rcu_grace_ticks | lookup-6.1 | 25
 machine.cost.compact_scan_page | reclaim-6.1 | 500 ns
 machine.cost.compact_pageblock | reclaim-6.1 | 900 ns
 machine.cost.context_switch | reclaim-6.1 | 9 us | refused cost of switching
+machine.cost.wakeup_preempt | reclaim-6.1 | 9 us
 machine.cost.wakeup_latency | counters-6.1; process.loops.phase.read.action.0.file=stat_refresh | 50 us
 machine.disk.latency | reclaim-6.1 | 1 ms
 machine.disk.bandwidth | reclaim-6.1 | 1 GB/s

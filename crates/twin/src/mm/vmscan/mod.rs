@@ -365,7 +365,6 @@ impl Reclaim {
         }
     }
 
-
     /// True if something is to be done at once, or the task that runs is beyond `memory.high`.
     pub(crate) fn has_effects(&self) -> bool {
         !self.wakes.is_empty() || !self.unthrottled.is_empty() || !self.workers.is_empty() || self.over_high > 0
