@@ -142,7 +142,7 @@ impl Engine<'_> {
         Ok(true)
     }
 
-    /// The recorder has slept enough in reclaim, or a moment before that.
+    /// The recorder has slept enough in reclaim.
     pub(super) fn recorder_wakes(&mut self, at: Ps) -> Result<(), RunError> {
         let Some(task) = self.recorder() else { return Ok(()) };
         let online = |cpu: &u32| self.kernel.stat.is_online(*cpu);

@@ -5,8 +5,9 @@
 //! workload leaves free, or else like any other thread: it takes turns, is pulled by other CPUs and is a partner in
 //! swaps. It has no preferred node and its memory is not scanned. At the end of a phase, and before the first if that begins
 //! amid the run, the process's first thread wakes it, and it wakes that thread when it has its sample; how that moves both
-//! is in `engine/recorder.rs`. Not modelled: that what it reads is read over the time of a sample. Its CPU at the beginning
-//! is guessed from where the first thread began. Checked by comparison with guests.
+//! is in `engine/recorder.rs`, and what it allocates in `engine/numa_maps.rs`. Not modelled: that what it reads is read over
+//! the time of a sample. Its CPU at the beginning is guessed from where the first thread began. Checked by comparison with
+//! guests.
 
 use crate::frame::Pfn;
 use crate::hw::Machine;
@@ -44,7 +45,7 @@ pub(crate) struct Recorder {
     pub left: Ps,
     /// Its work with each `numa_maps` that it has yet to open, the next one last.
     pub files: Vec<Ps>,
-    /// What the kernel has allocated for the one that is open, and the allocation while it fails.
+    /// What the kernel has allocated for the one that is open, and the slow path of that allocation.
     pub buffer: Option<Pfn>,
     pub slowpath: Option<AllocSlowpath>,
     pub node_reclaim: Option<NodeReclaim>,
