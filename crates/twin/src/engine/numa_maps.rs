@@ -4,7 +4,7 @@
 //! task does.
 //!
 //! Not modelled: that the end of what it waits for in reclaim wakes it early; the pages of its recording. Checked by
-//! allocations and direct reclaim in guests (docs/model/notebook.md).
+//! `tests/lab_time.rs`, and by allocations and direct reclaim in guests (docs/model/notebook.md).
 
 use super::main_loop::{Engine, Step, Stop};
 use crate::lab_guest::recorder::PID;
@@ -37,7 +37,7 @@ impl Engine<'_> {
                 ctx.kernel.awaited = None;
                 match got {
                     Ok(got) => {
-                        recorder.buffer = Some(got.page);
+                        recorder.private = Some(got.page);
                         slowpath::alloc_slowpath_ends(&mut ctx, recorder.slowpath.take());
                     }
                     Err(failure) => {
@@ -62,7 +62,7 @@ impl Engine<'_> {
         recorder.left -= time;
         self.kernel.spend(cpu, time);
         if recorder.left == 0
-            && let Some(page) = recorder.buffer.take()
+            && let Some(page) = recorder.private.take()
         {
             let freed = self.kernel.free_unchecked(cpu, Task { pid: PID, tgid: PID }, page);
             debug_assert!(freed.is_ok(), "it was allocated");

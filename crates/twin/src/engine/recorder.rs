@@ -150,9 +150,7 @@ impl Engine<'_> {
         let cpu = Some(self.cpu_of(task)).filter(online).or(first).unwrap_or_default();
         self.set_cpu(task, cpu, at / PS_PER_NS);
         if self.queues.enqueue_first(cpu, task) {
-            self.kernel.wait(cpu, at);
-            self.kernel.leave_idle(cpu)?;
-            self.turns.iter_mut().for_each(|turns| turns.other_wakes(at));
+            self.leave_idle(cpu, at)?;
         }
         self.kernel.woken_by_timer(cpu);
         self.make_ready(cpu);
@@ -182,8 +180,8 @@ impl Engine<'_> {
         self.numa_ran(task, ran);
         self.queues.ran(cpu, task, ran);
         let sleeps = if let Step::Asleep(until) = step { Some(until) } else { None };
-        if (done || sleeps.is_some()) && self.queues.dequeue(cpu, task) {
-            self.kernel.enter_idle(cpu).map_err(RunError::from)?;
+        if done || sleeps.is_some() {
+            self.leave_queue(cpu, task)?;
         }
         if let Some(until) = sleeps {
             self.turns.iter_mut().for_each(|turns| turns.timer_set(until));

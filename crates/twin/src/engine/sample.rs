@@ -145,14 +145,13 @@ impl Engine<'_> {
     pub(super) fn sample(&mut self, at: Ns) -> Result<(), RunError> {
         let all = 0..self.processes.len();
         let work = self.sample_work(all.clone());
-        let time = work.total();
         self.take_sample(all, at);
         // The first one is over when the state is read.
-        if at <= self.options.state.at {
-            return Ok(());
-        }
-        if !self.wake_recorder(work, at)? {
-            self.kernel.spend_beside(time);
+        if at > self.options.state.at {
+            let time = work.total();
+            if !self.wake_recorder(work, at)? {
+                self.kernel.spend_beside(time);
+            }
         }
         Ok(())
     }

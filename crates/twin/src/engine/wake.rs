@@ -34,9 +34,7 @@ impl Engine<'_> {
             false => self.queues.enqueue(cpu, thread),
         };
         if idle {
-            self.kernel.wait(cpu, at);
-            self.kernel.leave_idle(cpu)?;
-            self.turns.iter_mut().for_each(|turns| turns.other_wakes(at));
+            self.leave_idle(cpu, at)?;
         }
         self.psi_runnable(thread, at);
         self.make_ready(cpu);
@@ -57,7 +55,24 @@ impl Engine<'_> {
         self.not_batchable = false;
         self.psi_waits(thread, waits);
         let cpu = self.threads[thread].caller.cpu;
-        if self.queues.dequeue(cpu, thread) {
+        self.leave_queue(cpu, thread)
+    }
+
+    /// An idle CPU has a task to run from a time on.
+    pub(super) fn leave_idle(&mut self, cpu: u32, at: Ps) -> Result<(), RunError> {
+        self.kernel.wait(cpu, at);
+        self.kernel.leave_idle(cpu)?;
+        self.turns.iter_mut().for_each(|turns| turns.other_wakes(at));
+        Ok(())
+    }
+
+    /// A task leaves a CPU's queue; the CPU idles, or switches to the next one. That pays for the switch at the wakeup too, as
+    /// who sleeps on a busy CPU in guests wakes no later than on an idle one.
+    pub(super) fn leave_queue(&mut self, cpu: u32, task: usize) -> Result<(), RunError> {
+        if !self.queues.holds(cpu, task) {
+            return Ok(());
+        }
+        if self.queues.dequeue(cpu, task) {
             self.kernel.enter_idle(cpu)?;
         } else {
             self.kernel.interrupt(cpu, self.scenario.machine.cost.wakeup_preempt.0);

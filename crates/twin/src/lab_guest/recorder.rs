@@ -46,7 +46,7 @@ pub(crate) struct Recorder {
     /// Its work with each `numa_maps` that it has yet to open, the next one last.
     pub files: Vec<Ps>,
     /// What the kernel has allocated for the one that is open, and the slow path of that allocation.
-    pub buffer: Option<Pfn>,
+    pub private: Option<Pfn>,
     pub slowpath: Option<AllocSlowpath>,
     pub node_reclaim: Option<NodeReclaim>,
     /// It has begun with that.

@@ -1,5 +1,5 @@
-//! A batch of inactive pages: `shrink_inactive_list`, `shrink_folio_list`, `folio_check_references` (6.1 to 6.12). The
-//! rules for a page are in the kernel's order.
+//! A batch of inactive pages: `shrink_inactive_list`, `shrink_folio_list`, `folio_check_references`,
+//! `folio_referenced_one` (6.1 to 7.3). The rules for a page are in the kernel's order.
 //!
 //! A huge page that swap cannot hold as a whole is split (`mm/huge_split.rs`). Not modelled: page locks but for reads,
 //! demotion, private data.
@@ -185,7 +185,8 @@ fn shrink_folio(ctx: &mut TaskCtx<'_>, control: &Control, page: Pfn, stat: &mut 
     if at.locked(ctx.memory) {
         return FolioAction::Activate;
     }
-    if kernel.reclaim.rules.keeps_exiting && at.exiting(ctx.memory) && ctx.memory.is_mapped(content, 0) {
+    // Whoever ends frees it soon.
+    if !file && kernel.reclaim.rules.keeps_exiting && at.exiting(ctx.memory) && ctx.memory.is_mapped(content, 0) {
         kernel.spend(ctx.cpu, ctx.memory.costs.rmap_page);
         stat.ref_keep += pages;
         return FolioAction::Keep;
