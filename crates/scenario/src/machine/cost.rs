@@ -20,9 +20,16 @@ pub struct Costs {
     /// Choosing the node of an allocation by a policy that interleaves.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub interleave: Cost,
-    /// Freeing one page from this CPU's list to the buddy lists, under the zone lock. The cost of taking one is part of
-    /// the measured cost of faults and reads.
+    /// Freeing one page from this CPU's list to the buddy lists, under the zone lock.
     pub page_bulk: Cost,
+    /// Taking one page, or a block, from the buddy lists when this CPU's list is refilled (`rmqueue_bulk`). A refill is of one
+    /// allocation; absent: part of what faults and reads cost.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub pcp_refill: Cost,
+    /// Putting a new folio on its LRU list when this CPU's batch of such folios is full (`folio_batch_move_lru`); absent: part
+    /// of what faults and reads cost.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub lru_add: Cost,
     /// The NUMA counters of one allocation (hit and local) in 8-bit differentials with threshold test.
     pub numa_counters_s8: Cost,
     /// The same in 16-bit differentials with a fixed threshold.
@@ -89,8 +96,11 @@ pub struct Costs {
     /// What a sample takes more for each entry of the page tables of processes (`numa_maps`).
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub sample_page: Cost,
-    /// A minor page fault without the page's allocation.
+    /// A minor page fault on memory that is new, without the page's allocation and its LRU list.
     pub page_fault: Cost,
+    /// The same on a page that is in memory, of a file or of the swap cache; absent: as `page_fault`.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub cached_page_fault: Cost,
     /// What a write fault on a page of a file takes more (`page_mkwrite`): the file system is asked, and the page dirtied.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub page_mkwrite: Cost,
@@ -124,7 +134,7 @@ pub struct Costs {
     /// Asking the disk for pages of a file that lie one after another, besides copying them.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub file_request: Cost,
-    /// A folio of a file that is to be read: its place in the file's index and on its list. A large one has it once
+    /// A folio of a file that is to be read: its place in the file's index. A large one has it once
     /// (`filemap_add_folio`).
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub file_folio: Cost,

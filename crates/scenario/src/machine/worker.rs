@@ -38,6 +38,10 @@ pub struct Worker {
     /// began.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub think_excess: Time,
+    /// What an access that has taken as long as a page fault takes more after it: the kernel is asked for the thread's faults
+    /// (`getrusage`). Not in its latency.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub fault_count: Time,
     /// CPU time of loading the module of a `vmalloc-test`, which precedes it in its phase.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub module_load: Time,
@@ -57,6 +61,7 @@ pub(super) fn check(text: &MachineText, check: &mut Check<'_>) {
         access_in_order: _,
         chance: _,
         think_excess: _,
+        fault_count: _,
         module_load: _,
         module_wait: _,
     } = text.worker;

@@ -161,6 +161,7 @@ pub(crate) fn heap(of: &say::Machine) -> Heap {
         access_in_order: _,
         chance: _,
         think_excess: _,
+        fault_count: _,
         module_load: _,
         module_wait: _,
     } = of.worker;
@@ -182,6 +183,8 @@ pub(crate) fn fault_costs(scenario: &Scenario) -> FaultCosts {
     let or = |own: Cost, other: Cost| if own.0 == 0 { other.0 } else { own.0 };
     FaultCosts {
         fault: cost.page_fault.0,
+        cached_fault: or(cost.cached_page_fault, cost.page_fault),
+        fault_count: of.worker.fault_count.0 * PS_PER_NS,
         wakeup: cost.wakeup_latency.0 * PS_PER_NS,
         map_around: cost.map_around.0,
         map_further: cost.map_further.0,
@@ -271,10 +274,11 @@ pub fn costs(of: &say::Machine) -> PageCosts {
         count_u16: alone.count_u16 * slow,
         count_word: alone.count_word * slow,
     };
+    let (refill, lru_add) = (cost.pcp_refill.0, cost.lru_add.0);
     let others = of.cpus.len().saturating_sub(1).max(1) as f64;
     let fetched: f64 = (1..of.cpus.len() as u32).map(|cpu| cycles(of.line.transfer.of(of.between(0, cpu)))).sum();
     let (refetch, interleave) = (cycles(cost.zone_reread), cost.interleave.0);
-    PageCosts { clock_khz, alone, shared_core, refetch, read_line: fetched / others, interleave }
+    PageCosts { clock_khz, alone, shared_core, refetch, read_line: fetched / others, interleave, refill, lru_add }
 }
 
 /// Latency and bandwidth of memory.

@@ -250,7 +250,8 @@ impl Engine<'_> {
                 })),
                 Pattern::Draws(..) | Pattern::Walk(_) => None,
             };
-            let (faults, time, user, ahead, reader, busy) = (0, 0, 0, Ahead::default(), Reader::default(), 0.0);
+            let (faults, faulted, time, user) = (0, false, 0, 0);
+            let (ahead, reader, busy) = (Ahead::default(), Reader::default(), 0.0);
             let renewed = plan.stream.count;
             let (mut plan, log, logged) = (plan.clone(), None, 0);
             let (by_node, expected) = (Vec::new(), 0.0);
@@ -279,6 +280,7 @@ impl Engine<'_> {
                 pool,
                 renewed,
                 faults,
+                faulted,
                 time,
                 user,
                 begun,

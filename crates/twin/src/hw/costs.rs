@@ -53,6 +53,10 @@ pub struct PageCosts {
     pub read_line: f64,
     /// Picoseconds to choose a node by interleaving.
     pub interleave: u64,
+    /// Picoseconds for each block that refills a CPU's list.
+    pub refill: u64,
+    /// Picoseconds to put a page on its LRU list, huge or not.
+    pub lru_add: u64,
 }
 
 impl LoopCosts {

@@ -5,8 +5,11 @@ use crate::time::Ps;
 /// Costs of faults, in picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FaultCosts {
-    /// A fault without the allocation.
+    /// A fault on new memory without the allocation, and one on a page that is in memory.
     pub fault: Ps,
+    pub cached_fault: Ps,
+    /// What the program does after an access with a fault.
+    pub fault_count: Ps,
     /// A fault that is made again because it has read.
     pub retry: Ps,
     /// The same of a fault that reads its page alone.

@@ -27,7 +27,7 @@ impl AccessState {
         region: usize,
         pages: Range<u64>,
     ) -> Result<(), KernelError> {
-        kernel.reclaim.drain(&mut kernel.alloc.frames, &mut kernel.stat, caller.cpu);
+        kernel.lru_add_drain(caller.cpu);
         let mut page = pages.start;
         while page < pages.end {
             let mut length = 1;

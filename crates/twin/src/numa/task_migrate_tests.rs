@@ -34,6 +34,8 @@ fn setup(release: &str, tasks: &[(u32, [u64; 2])]) -> Setup {
         refetch: 1.0,
         read_line: 1.0,
         interleave: 0,
+        refill: 0,
+        lru_add: 0,
     };
     let (design, dialect) = (Design::Off, Dialect::V6_1);
     let early_drift_marks = false;

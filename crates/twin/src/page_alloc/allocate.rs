@@ -33,6 +33,8 @@ pub struct Allocated {
     pub fetched: u32,
     /// Zones that were checked.
     pub looked_at: u32,
+    /// Blocks that refilled the CPU's list.
+    pub refilled: u64,
 }
 
 /// A search for pages: walks of a zonelist.
@@ -164,9 +166,9 @@ impl PageAllocator {
                     return None;
                 }
             }
-            if enough && let Some(page) = self.take(ctx, zone, request, no_fragment) {
+            if enough && let Some((page, refilled)) = self.take(ctx, zone, request, no_fragment) {
                 let counted = self.count(ctx, preferred, zone, search);
-                return Some(Allocated { page, zone, preferred, counted, fetched: search.fetched, looked_at });
+                return Some(Allocated { page, zone, preferred, counted, fetched: search.fetched, looked_at, refilled });
             }
         }
     }
@@ -180,24 +182,25 @@ impl PageAllocator {
             && (self.zonelists.len() == 1 || self.zones[preferred - 1].populated())
     }
 
+    /// Takes a block of a zone, and says how many others refilled the CPU's list.
     #[inline]
-    fn take(&mut self, ctx: &mut Context<'_>, zone: usize, request: &Request, no_fragment: bool) -> Option<Pfn> {
+    fn take(&mut self, ctx: &mut Context<'_>, zone: usize, request: &Request, no_fragment: bool) -> Option<(Pfn, u64)> {
         let (order, migratetype) = (request.order, request.migratetype);
         let smallest = if no_fragment { self.rules.pageblock_order } else { 0 };
         let fallback = Fallback { smallest, wakes: request.kswapd };
-        let page = match self.per_cpu_list(order, migratetype) {
+        let (page, refilled) = match self.per_cpu_list(order, migratetype) {
             Some(list) => self.take_per_cpu(ctx, zone, order, migratetype, list, fallback)?,
             None => {
                 let page = self.take_block(ctx, zone, order, migratetype, fallback, &mut Source::Own)?;
                 ctx.stat.add(zone, ctx.cpu, ZoneItem::FreePages, -(1 << order));
-                page
+                (page, 0)
             }
         };
         self.frames.set(page, State::Allocated, order, migratetype, zone);
         self.frames.set_owner(page, u32::MAX);
         ctx.stat.events.allocated[self.zones[zone].kind as usize] += 1 << order;
         self.note_allocation(ctx, request, Some(page));
-        Some(page)
+        Some((page, refilled))
     }
 
     /// Charges the NUMA counters; the number of increments.

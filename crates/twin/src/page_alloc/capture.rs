@@ -61,6 +61,6 @@ impl PageAllocator {
         let (_, page) = self.captured.swap_remove(at);
         self.note_allocation(ctx, request, Some(page));
         let zone = self.frames.zone(page);
-        Some(Allocated { page, zone, preferred: zone, counted: 0, fetched: 0, looked_at: 0 })
+        Some(Allocated { page, zone, preferred: zone, counted: 0, fetched: 0, looked_at: 0, refilled: 0 })
     }
 }

@@ -260,7 +260,7 @@ impl PageAllocator {
         }
     }
 
-    /// Takes a block from the CPU's list, refilled if it is empty.
+    /// Takes a block from the CPU's list, refilled by so many if it is empty.
     #[inline]
     pub(super) fn take_per_cpu(
         &mut self,
@@ -270,18 +270,19 @@ impl PageAllocator {
         migratetype: Migratetype,
         list: usize,
         fallback: Fallback,
-    ) -> Option<Pfn> {
+    ) -> Option<(Pfn, u64)> {
         let set = &mut self.pagesets[zone][ctx.cpu as usize];
         set.free_doublings >>= 1;
         set.freed >>= 1;
+        let mut refilled = 0;
         if set.lists[list].is_empty() {
-            self.refill(ctx, zone, order, migratetype, list, fallback);
+            refilled = self.refill(ctx, zone, order, migratetype, list, fallback);
         }
         let set = &mut self.pagesets[zone][ctx.cpu as usize];
         let page = set.lists[list].first()?;
         set.lists[list].remove(&mut self.frames, page);
         set.count -= 1 << order;
-        Some(page)
+        Some((page, refilled))
     }
 
     fn refill(
@@ -292,7 +293,7 @@ impl PageAllocator {
         migratetype: Migratetype,
         list: usize,
         fallback: Fallback,
-    ) {
+    ) -> u64 {
         let below_high = self.zones[zone].below_high;
         let wanted = self.pagesets[zone][ctx.cpu as usize].refill(order, self.rules.per_cpu_high, below_high);
         let (mut taken, mut source) = (0, Source::Own);
@@ -306,6 +307,7 @@ impl PageAllocator {
         if taken > 0 {
             ctx.stat.add(zone, ctx.cpu, ZoneItem::FreePages, -((taken << order) as i64));
         }
+        taken
     }
 
     /// Puts a block on the CPU's list and frees some to the buddy allocator, as many as it returns, if it has become too long.

@@ -6,6 +6,7 @@ use super::replay::Replay;
 use super::sampled::Rest;
 use super::{explicit, replay, sampled};
 use crate::mm::accessed::How;
+use crate::mm::costs::FaultCosts;
 use crate::mm::filemap::Reader;
 use crate::mm::kernel::{Kernel, KernelError};
 use crate::mm::memory::AccessState;
@@ -62,6 +63,8 @@ pub(crate) struct Accessing {
     pub renewed: u64,
     /// Faults so far, on marked pages too; one that waits for the disk is one.
     pub faults: u64,
+    /// The access that ends next has had one.
+    pub faulted: bool,
     /// CPU time so far, without work outside the accessor, and the part of the program itself.
     pub time: Ps,
     pub user: Ps,
@@ -141,11 +144,26 @@ impl Accessing {
     }
 
     /// It ends, with its think time.
-    pub(super) fn end(&mut self, now: Ps) {
-        let ended = now.saturating_sub(self.plan.think * PS_PER_NS);
+    pub(super) fn end(&mut self, kernel: &mut Kernel, cpu: u32, costs: &FaultCosts) {
+        let ended = kernel.clock(cpu).saturating_sub(self.plan.think * PS_PER_NS);
         if let Some(due) = self.due.take() {
             self.latencies.took(due, ended);
         }
+        self.count_faults(kernel, cpu, costs);
+    }
+
+    /// After an access that has had a fault the program asks for the thread's number of faults.
+    pub(super) fn count_faults(&mut self, kernel: &mut Kernel, cpu: u32, costs: &FaultCosts) {
+        if std::mem::take(&mut self.faulted) {
+            kernel.spend(cpu, costs.fault_count);
+            self.time += costs.fault_count;
+        }
+    }
+
+    /// A fault of an access is handled.
+    pub(super) fn note_fault(&mut self) {
+        self.faults += 1;
+        self.faulted = true;
     }
 
     pub(crate) fn active(&self) -> bool {

@@ -44,7 +44,7 @@ pub(super) fn run(
                 return Ok(again?.unwrap_or(AccessProgress::On));
             }
         }
-        access.end(kernel.clock(cpu));
+        access.end(kernel, cpu, &state.costs);
         accessor.turn = (turn + 1) % count;
         if let Some(until) = after(access, state, kernel, caller, next) {
             return Ok(AccessProgress::Asleep(until));
@@ -139,7 +139,7 @@ fn come_to(
     }
     while !state.regions[region].is_mapped(mapper, page, touch.write) {
         match state.fault(kernel, caller, (region, mapper, &mut access.reader), page, touch.write)? {
-            Touched::Done => access.faults += 1,
+            Touched::Done => access.note_fault(),
             later => return Ok(later),
         }
     }
@@ -150,9 +150,9 @@ fn come_to(
     }
     if of.file && touch.write && state.dirty_mapped(kernel, caller, region, page) {
         // It was mapped for reading only.
-        access.faults += 1;
+        access.note_fault();
         kernel.stat.events.faults += 1;
-        kernel.spend(caller.cpu, state.costs.fault + state.costs.mkwrite);
+        kernel.spend(caller.cpu, state.costs.cached_fault + state.costs.mkwrite);
     }
     Ok(Touched::Done)
 }

@@ -62,7 +62,7 @@ pub(super) fn run(
         if let Some(instead) = explicit::touch(access, state, kernel, caller, touch)? {
             return Ok(instead);
         }
-        access.end(kernel.clock(cpu));
+        access.end(kernel, cpu, &state.costs);
         access.plan.stream.count += 1;
         (replay.made, replay.late) = (replay.made + 1, replay.late.max(late));
         if let Some(until) = explicit::after(access, state, kernel, caller, touch) {

@@ -154,6 +154,7 @@ fn finish(
             Touched::Locked => return Ok(Some(AccessProgress::Waiting)),
         }
         access.latencies.took(begun, kernel.clock(cpu) + access.touch_time());
+        access.count_faults(kernel, cpu, &state.costs);
         accessor.rest.begun = None;
         accessor.rest.faults.pop();
     }
@@ -338,7 +339,7 @@ fn fault_in(
                 access.time += kernel.clock(caller.cpu) - start;
             }
             match came? {
-                Touched::Done => access.faults += 1,
+                Touched::Done => access.note_fault(),
                 later => return Ok(later),
             }
         }

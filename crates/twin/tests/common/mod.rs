@@ -19,6 +19,8 @@ pub const BROADWELL: PageCosts = PageCosts {
     refetch: 706.6,
     read_line: 706.6,
     interleave: 0,
+    refill: 0,
+    lru_add: 0,
 };
 
 /// A machine whose nodes have this many cores of some threads; the second threads are numbered after all first ones.

@@ -103,7 +103,7 @@ impl AccessState {
             let again = retries == Retries::Waits || retries == Retries::Reads && !reads;
             if again {
                 kernel.stat.events.faults += 1;
-                kernel.spend(caller.cpu, self.costs.fault);
+                kernel.spend(caller.cpu, self.costs.cached_fault);
             }
             return Ok(self.sleep_for_read(kernel, pfn, until));
         }
@@ -111,7 +111,7 @@ impl AccessState {
             self.prepare_write(kernel, caller, region, page)?;
         }
         kernel.stat.events.faults += 1;
-        kernel.spend(caller.cpu, self.costs.fault);
+        kernel.spend(caller.cpu, self.costs.cached_fault);
         if sequential {
             self.regions[region].readahead[mapper].note(page);
         }

@@ -306,6 +306,7 @@ impl Kernel {
             self.wakeup_kswapd(cpu, caller.task, of.node, &wake);
         }
         let mut spent = self.times(cpu).allocate + u64::from(got.counted) * self.count_time(cpu);
+        spent += got.refilled * self.costs.refill;
         for _ in 0..got.fetched {
             spent += self.fetches[cpu as usize].next();
         }

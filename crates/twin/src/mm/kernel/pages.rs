@@ -65,7 +65,20 @@ impl Kernel {
     /// Puts a page on its list, through the batch of its CPU.
     #[inline]
     pub(crate) fn add_to_lru(&mut self, cpu: u32, page: Pfn) {
-        self.reclaim.add_page(&mut self.alloc.frames, &mut self.stat, cpu, page);
+        let added = self.reclaim.add_page(&mut self.alloc.frames, &mut self.stat, cpu, page);
+        self.spend_adding(cpu, added);
+    }
+
+    /// The batches of a CPU are drained to the lists (`lru_add_drain`).
+    pub(crate) fn lru_add_drain(&mut self, cpu: u32) {
+        let added = self.reclaim.drain(&mut self.alloc.frames, &mut self.stat, cpu);
+        self.spend_adding(cpu, added);
+    }
+
+    fn spend_adding(&mut self, cpu: u32, added: u64) {
+        if added > 0 {
+            self.spend(cpu, added * self.costs.lru_add);
+        }
     }
 
     /// A page with a shadow is faulted in again.

@@ -46,27 +46,29 @@ impl BatchRefs {
 }
 
 impl Reclaim {
-    /// A new page is to be put on its list.
+    /// A new page is to be put on its list. Returns how many of the batch have been.
     #[inline]
-    pub(crate) fn add_page(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) {
+    pub(crate) fn add_page(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32, page: Pfn) -> u64 {
         let batch = &mut self.batches[cpu as usize].add;
         batch.push(page);
-        if batch.len() >= self.rules.folio_batch_size || frames.order(page) > 0 {
-            self.drain_added(frames, stat, cpu);
-        }
+        let full = batch.len() >= self.rules.folio_batch_size || frames.order(page) > 0;
+        if full { self.drain_added(frames, stat, cpu) } else { 0 }
     }
 
-    fn drain_added(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) {
+    fn drain_added(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) -> u64 {
         let mut batch = std::mem::take(&mut self.batches[cpu as usize].add);
+        let added = batch.len() as u64;
         batch.drain(..).for_each(|page| self.lru.add(frames, &mut stat.pages, page, false));
         self.batches[cpu as usize].add = batch;
+        added
     }
 
-    /// Drains all batches of a CPU to the lists.
-    pub(crate) fn drain(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) {
-        self.drain_added(frames, stat, cpu);
+    /// Drains all batches of a CPU to the lists. Returns how many new pages that are.
+    pub(crate) fn drain(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) -> u64 {
+        let added = self.drain_added(frames, stat, cpu);
         self.drain_rotated(frames, stat, cpu);
         self.drain_activated(frames, stat, cpu);
+        added
     }
 
     fn drain_activated(&mut self, frames: &mut Frames, stat: &mut VmStat, cpu: u32) {

@@ -65,8 +65,8 @@ impl Region {
             tlb::flush(kernel, costs, caller.cpu, self.cpus);
         }
         kernel.stat.events.faults += 1;
-        let shared = costs.shmem_create + if write { 0 } else { costs.shmem_look_around };
-        let time = costs.fault + if self.anon { 0 } else { shared };
+        let shared = costs.cached_fault + costs.shmem_create + if write { 0 } else { costs.shmem_look_around };
+        let time = if self.anon { costs.fault } else { shared };
         kernel.spend(caller.cpu, time.saturating_sub(self.adding.took(caller.task.pid)));
         self.refused.retain(|(of, _)| *of != block);
         Ok(())

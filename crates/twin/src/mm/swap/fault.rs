@@ -63,7 +63,7 @@ impl AccessState {
             // (`do_poll`, 4.15 to 6.5).
             if kernel.reclaim.rules.retries != Retries::None && !alone {
                 kernel.stat.events.faults += 1;
-                kernel.spend(caller.cpu, self.costs.fault);
+                kernel.spend(caller.cpu, self.costs.cached_fault);
             }
             return Ok(self.sleep_for_read(kernel, cached, until));
         }
@@ -86,7 +86,7 @@ impl AccessState {
         count_major(kernel, caller);
         self.count_read(kernel, true);
         kernel.stat.events.faults += 1;
-        kernel.spend(caller.cpu, self.costs.fault + self.costs.swap_read);
+        kernel.spend(caller.cpu, self.costs.cached_fault + self.costs.swap_read);
         let node = kernel.node_of_frame(pfn);
         let of = &mut self.regions[region];
         of.put(page, pfn, node);
@@ -165,7 +165,7 @@ impl AccessState {
         }
         // A page that is to be written must have no other users.
         if !alone || fault.write {
-            kernel.reclaim.drain(&mut kernel.alloc.frames, &mut kernel.stat, caller.cpu);
+            kernel.lru_add_drain(caller.cpu);
         }
         Ok(Some(alone && by_address))
     }
@@ -234,7 +234,7 @@ impl AccessState {
         kernel.stat.events.faults += 1;
         let around = if fault.write { 0 } else { self.costs.shmem_look_around };
         let more = if self.regions[fault.region].anon { 0 } else { self.costs.shmem_swap_read + around };
-        kernel.spend(caller.cpu, self.costs.fault + more);
+        kernel.spend(caller.cpu, self.costs.cached_fault + more);
         let node = kernel.node_of_frame(cached);
         let pages = 1u64 << kernel.alloc.frames.order(cached);
         let region = &mut self.regions[fault.region];

@@ -315,7 +315,7 @@ mod tests {
             let mut reclaim = |ctx: &mut TaskCtx<'_>| shrink(ctx, &mut control, number, List::InactiveFile, 32);
             let reclaimed = reclaim(ctx);
             let kernel = &mut *ctx.kernel;
-            kernel.reclaim.drain(&mut kernel.alloc.frames, &mut kernel.stat, 1);
+            kernel.lru_add_drain(1);
             let active = kernel.alloc.frames.has(pages[0], Flag::Active);
             (reclaimed, (active, kernel.reclaim.batch_refs.hold(pages[0]), reclaim(ctx)))
         });

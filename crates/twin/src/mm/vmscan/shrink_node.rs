@@ -204,7 +204,7 @@ impl TaskCtx<'_> {
     /// Empties the CPU's batches.
     pub(crate) fn drain(&mut self) {
         let kernel = &mut *self.kernel;
-        kernel.reclaim.drain(&mut kernel.alloc.frames, &mut kernel.stat, self.cpu);
+        kernel.lru_add_drain(self.cpu);
     }
 
     /// Puts pages that reclaim has looked at back on the lists of a lruvec. Those that are active now age what was
