@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct PageAlloc {
     /// Sizes of the per-CPU page lists.
     pub pageset: Pageset,
+    /// When a free of a block of order 1 to 3 empties a CPU's lists (`free_high` of `free_unref_page_commit`).
+    pub pcp_free_high: PcpFreeHigh,
     /// Distance between the watermarks.
     pub watermarks: Watermarks,
     /// Largest `min_free_kbytes` that the kernel computes: 65536, newer 262144.
@@ -98,6 +100,21 @@ variant! {
         LowWatermark = "low-watermark",
         /// 6.12 and newer: as 6.1, and high floats with use between that and an eighth of the zone.
         Floating = "floating",
+    }
+}
+
+variant! {
+    /// When a free of a block of order 1 to 3 empties a CPU's lists.
+    pub enum PcpFreeHigh {
+        /// Never: before 5.18.
+        Never = "never",
+        /// When they have overflowed and little was allocated since (`free_factor`): 5.18 to 6.6.
+        FreeFactor = "free-factor",
+        /// When a batch of pages was freed with little allocated meanwhile, at last such a block, and a batch is there
+        /// (`free_count`, `PCPF_FREE_HIGH_BATCH`): 6.7 to 6.15.
+        FreeCount = "free-count",
+        /// The same, when half the least length was freed more: 6.16 and newer.
+        FreeCountHighMin = "free-count-high-min",
     }
 }
 

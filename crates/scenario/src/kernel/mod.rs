@@ -16,7 +16,7 @@ mod vmalloc;
 mod vmstat;
 mod writeback;
 
-pub use alloc::{FallbackSteal, NodeLoad, PageAlloc, Pageset, ThpNodes, ThpZeroWrite, Watermarks};
+pub use alloc::{FallbackSteal, NodeLoad, PageAlloc, Pageset, PcpFreeHigh, ThpNodes, ThpZeroWrite, Watermarks};
 pub use balancing::{
     ActiveNodesCompare, ActiveSet, BackoffOnMigrateFail, CpuWeight, GroupPlacement, MigrateDegradesLocality,
     NumaBalancing, PeriodAdaptation, PeriodReset, PlacementAt, PlacementMoves, RecomputeOnJoin, ScanSharing, ScanStart,

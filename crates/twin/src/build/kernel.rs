@@ -6,7 +6,7 @@ use crate::mm::kernel::KernelRules;
 use crate::mm::swap::readahead;
 use crate::mm::writeback::{Limit, Limits};
 use crate::mm::{reclaim, writeback};
-use crate::page_alloc::{NodeOrder, PerCpuHigh, Rules, StealPolicy};
+use crate::page_alloc::{FreeHigh, NodeOrder, PerCpuHigh, Rules, StealPolicy};
 use crate::sched::{Cfs, Eevdf, FairRules};
 use crate::time::Ns;
 use crate::vmstat::{Design, SERIES_THRESHOLD, Separate, VmStatRules};
@@ -14,7 +14,7 @@ use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
     Balanced, CgroupVersion, CgroupWalk, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair,
     FallbackSteal, FaultRetry, HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters,
-    PageAlloc, Pageblocks, Pageset, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp,
+    PageAlloc, Pageblocks, Pageset, PcpFreeHigh, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp,
     ThpZeroWrite, Threshold, Vmstat, Watermarks, Writeback, WritebackPages,
 };
 use mmtwin_scenario::units::Bytes;
@@ -31,6 +31,7 @@ pub fn rules(of: &Kernel, huge_page: Bytes) -> Result<KernelRules, BuildError> {
 fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
     let PageAlloc {
         pageset,
+        pcp_free_high,
         watermarks,
         min_free_kbytes_max,
         max_order,
@@ -60,6 +61,12 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
             Pageset::BatchTimesSix => PerCpuHigh::SixBatches,
             Pageset::LowWatermark => PerCpuHigh::LowMark,
             Pageset::Floating => PerCpuHigh::Auto,
+        },
+        free_high: match pcp_free_high {
+            PcpFreeHigh::Never => FreeHigh::Never,
+            PcpFreeHigh::FreeFactor => FreeHigh::Overflowed,
+            PcpFreeHigh::FreeCount => FreeHigh::Batch,
+            PcpFreeHigh::FreeCountHighMin => FreeHigh::BatchAndHalfMin,
         },
         high_fraction: sysctl.vm_percpu_pagelist_high_fraction.unwrap_or(0).into(),
         per_cpu_orders: pageset != Pageset::BatchTimesSix,

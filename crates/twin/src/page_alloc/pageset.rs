@@ -4,14 +4,14 @@
 //! A CPU allocates from the head of its own list and frees to it; an empty list is refilled with a batch from the buddy
 //! lists, a long one gives a batch back from its tail. How large batches and lists are is what the releases differ in
 //! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages are freed. Not
-//! modelled: `vm.percpu_pagelist_fraction` of before 5.14, and the draining of all lists after a run of frees of higher
-//! order. Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the property test of
+//! modelled: `vm.percpu_pagelist_fraction` of before 5.14, and CPUs with caches too small for three batches, whose lists are
+//! emptied at each free of a run of blocks (`PCPF_FREE_HIGH_BATCH`). Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the property test of
 //! `tests/allocator`, and by `nr_free_pages` after an exit (docs/fidelity.md).
 
 use super::buddy::named;
 use super::fallback::{Fallback, Source};
 use super::watermark::Reserves;
-use super::{Context, HUGE_ORDER, PageAllocator, PerCpuHigh, Rules, Zone};
+use super::{Context, FreeHigh, HUGE_ORDER, PageAllocator, PerCpuHigh, Rules, Zone};
 use crate::frame::{List, Migratetype, Pfn, State, ZoneKind};
 use crate::vmstat::ZoneItem;
 use mmtwin_event::Kind;
@@ -45,6 +45,8 @@ pub struct PerCpuPages {
     free_doublings: u32,
     /// Pages freed lately.
     freed: u64,
+    /// The last free was of a block of order 1 to 3.
+    freed_block: bool,
     lists: [List; LISTS],
 }
 
@@ -125,6 +127,29 @@ impl PerCpuPages {
             batch = batch.min(most);
         }
         if batch > 1 { (batch >> order).max(2) } else { batch }
+    }
+
+    /// Whether a block of an order that is freed empties the lists.
+    fn frees_all(&mut self, order: u32, how: FreeHigh) -> bool {
+        let block = (1..=LIST_ORDERS).contains(&order);
+        let run = std::mem::replace(&mut self.freed_block, block);
+        let after = |freed: u64| block && run && self.freed >= freed && self.count >= self.batch;
+        match how {
+            FreeHigh::Never => false,
+            FreeHigh::Overflowed => block && self.free_doublings > 0,
+            FreeHigh::Batch => after(self.batch),
+            FreeHigh::BatchAndHalfMin => after(self.batch + self.high_min / 2),
+        }
+    }
+
+    /// Pages of all lists to free to the buddy lists after a free that empties them.
+    fn all(&mut self, how: PerCpuHigh) -> u64 {
+        if how != PerCpuHigh::Auto {
+            return self.count;
+        }
+        let most = self.batch << MAX_DOUBLINGS;
+        self.high = clamp(self.high, self.high_min, self.high_max).saturating_sub(most).max(self.high_min);
+        self.count.min(most)
     }
 
     /// Pages to free to the buddy lists after a free; 0 if the list is not too long.
@@ -326,10 +351,12 @@ impl PageAllocator {
         set.lists[list].push_head(&mut self.frames, page);
         set.count += 1 << order;
         set.alloc_doublings >>= 1;
+        let all = set.frees_all(order, self.rules.free_high);
         if set.freed < set.batch << MAX_DOUBLINGS {
             set.freed = (set.freed + (1 << order)).min(set.batch << MAX_DOUBLINGS);
         }
-        let excess = set.excess(self.rules.per_cpu_high, of.below_high, of.reclaim_active);
+        let how = self.rules.per_cpu_high;
+        let excess = if all { set.all(how) } else { set.excess(how, of.below_high, of.reclaim_active) };
         let mut blocks = 0;
         if excess > 0 {
             blocks = self.free_to_buddy(ctx, zone, ctx.cpu, excess, list);
@@ -433,6 +460,22 @@ mod tests {
         assert_eq!(set.excess(PerCpuHigh::SixBatches, false, false), 31);
         set.count = 217;
         assert_eq!([PerCpuHigh::SixBatches, PerCpuHigh::LowMark].map(|how| set.excess(how, false, false)), [0, 0]);
+    }
+
+    #[test]
+    fn a_run_of_blocks_empties_the_lists() {
+        let mut set = PerCpuPages { count: 100, high: 500, batch: 31, high_min: 200, ..PerCpuPages::default() };
+        assert!(!set.frees_all(1, FreeHigh::Overflowed), "they have not overflowed");
+        (set.free_doublings, set.freed) = (1, 40);
+        assert_eq!([0, 1, 3, 9].map(|order| set.frees_all(order, FreeHigh::Overflowed)), [false, true, true, false]);
+        assert_eq!([2, 2, 0, 2].map(|order| set.frees_all(order, FreeHigh::Batch)), [false, true, false, false]);
+        assert!(!set.frees_all(2, FreeHigh::BatchAndHalfMin) && set.frees_all(2, FreeHigh::Batch));
+        set.count = 20;
+        assert!(!set.frees_all(2, FreeHigh::Batch), "less than a batch is kept");
+        assert_eq!((set.all(PerCpuHigh::LowMark), set.high), (20, 500));
+        (set.count, set.high_max) = (2000, 4000);
+        set.high = 1500;
+        assert_eq!((set.all(PerCpuHigh::Auto), set.high), (992, 508));
     }
 
     #[test]

@@ -13,6 +13,19 @@ pub enum PerCpuHigh {
     Auto,
 }
 
+/// When a free of a block of order 1 to 3 empties a CPU's lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreeHigh {
+    /// Never (before 5.18).
+    Never,
+    /// When they have overflowed lately (5.18 to 6.6).
+    Overflowed,
+    /// When a batch was freed lately, and at last such a block (6.7 to 6.15).
+    Batch,
+    /// The same with half the least length more (6.16 and later).
+    BatchAndHalfMin,
+}
+
 /// How nodes at the same distance share the overflow of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeOrder {
@@ -45,6 +58,8 @@ pub struct Rules {
     pub pageblock_order: u32,
     /// How long a CPU's list may become.
     pub per_cpu_high: PerCpuHigh,
+    /// When a free of a block of order 1 to 3 empties a CPU's lists.
+    pub free_high: FreeHigh,
     /// `vm.percpu_pagelist_high_fraction`: the lists of all CPUs together are this part of the zone; 0: by
     /// `per_cpu_high`.
     pub high_fraction: u64,
@@ -88,6 +103,7 @@ impl Rules {
         max_order: 10,
         pageblock_order: HUGE_ORDER,
         per_cpu_high: PerCpuHigh::SixBatches,
+        free_high: FreeHigh::Never,
         high_fraction: 0,
         per_cpu_orders: false,
         avoid_fragmentation: false,
@@ -110,6 +126,7 @@ impl Rules {
     pub const V6_1: Rules = Rules {
         batch_limit: 256,
         per_cpu_high: PerCpuHigh::LowMark,
+        free_high: FreeHigh::Overflowed,
         per_cpu_orders: true,
         avoid_fragmentation: true,
         no_whole_block_steal: false,
@@ -122,6 +139,7 @@ impl Rules {
     /// Kernel 6.12 to 6.18 with default sysctls and huge pages.
     pub const V6_12: Rules = Rules {
         per_cpu_high: PerCpuHigh::Auto,
+        free_high: FreeHigh::Batch,
         movable_excluded_from_lowmem: true,
         steal_policy: StealPolicy::ClaimThenSteal,
         no_whole_block_steal: true,
