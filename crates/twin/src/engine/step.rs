@@ -27,7 +27,7 @@ impl Engine<'_> {
             self.make_ready(cpu);
             return Ok(());
         }
-        self.kernel.begin_turn(cpu, clock);
+        self.kernel.begin_turn(cpu, clock, self.turns.as_ref().map_or(clock, Turns::end));
         self.run_kernel_timers(clock / PS_PER_NS);
         if clock >= self.epoch_end {
             self.end_epoch(clock)?;

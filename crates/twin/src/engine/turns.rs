@@ -6,7 +6,9 @@
 
 use super::main_loop::{Due, Engine, Step, Stop};
 use crate::lab_guest::turns::Next;
+use crate::mm::kernel::Kernel;
 use crate::mm::kernel::budget::{Ended, Woken};
+use crate::mm::kernel::spinlock::Section;
 use crate::sched::TaskState;
 use crate::time::{PS_PER_NS, Ps};
 use std::collections::VecDeque;
@@ -28,6 +30,8 @@ pub(crate) struct Overrun {
     pauses: VecDeque<Ps>,
     /// How much of it is left when it gives a slow disk a request, the first one first.
     requests: VecDeque<(Ps, Begun)>,
+    /// What of it is done under locks, the first first.
+    sections: VecDeque<Section>,
     /// When it would have ended without the others' turns.
     ends: Ps,
     /// How the step ends.
@@ -42,7 +46,7 @@ impl Overrun {
         step: Step,
         waits: TaskState,
     ) -> Overrun {
-        Overrun { left: ended.beyond, pauses: ended.waits, requests, ends, step, waits }
+        Overrun { left: ended.beyond, pauses: ended.waits, requests, sections: ended.sections, ends, step, waits }
     }
 
     /// Work that follows what is left.
@@ -51,8 +55,30 @@ impl Overrun {
             .iter_mut()
             .chain(self.requests.iter_mut().map(|(left, _)| left))
             .for_each(|left| *left += more.beyond);
+        for section in &mut self.sections {
+            (section.from, section.to) = (section.from + more.beyond, section.to + more.beyond);
+        }
         self.pauses.extend(more.waits);
+        self.sections.extend(more.sections);
         (self.left, self.ends) = (self.left + more.beyond, self.ends + more.beyond);
+    }
+
+    /// The next work of some time takes locks, and holds the last if that is not released by then. Returns the work until one
+    /// that another CPU holds, if there is.
+    fn take_locks(&mut self, kernel: &mut Kernel, cpu: u32, time: Ps) -> Option<Ps> {
+        let left = self.left - time;
+        while let Some(&Section { lock, from, to }) = self.sections.front().filter(|section| section.from > left) {
+            let taken = from > self.left;
+            if !taken && kernel.is_locked(lock, cpu) {
+                return Some(self.left - from);
+            }
+            if to < left {
+                kernel.hold(lock, cpu);
+                break;
+            }
+            self.sections.pop_front();
+        }
+        None
     }
 }
 
@@ -105,8 +131,11 @@ impl Engine<'_> {
         let pause = overrun.pauses.front().copied();
         let request = overrun.requests.front().map(|(left, _)| *left);
         let next = pause.max(request).unwrap_or(0);
-        let time = until.saturating_sub(self.kernel.clock(cpu)).min(overrun.left - next);
-        self.kernel.spend(cpu, time);
+        let room = until.saturating_sub(self.kernel.clock(cpu));
+        let time = room.min(overrun.left - next);
+        let spins = overrun.take_locks(&mut self.kernel, cpu, time);
+        let time = spins.unwrap_or(time);
+        self.kernel.spend(cpu, if spins.is_some() { room } else { time });
         self.account(cpu, thread, begin);
         overrun.left -= time;
         while let Some(&(left, begun)) = overrun.requests.front()

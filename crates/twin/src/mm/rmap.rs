@@ -7,10 +7,12 @@
 use crate::frame::{Flag, Pfn};
 use crate::hw::IoClass;
 use crate::mm::kernel::Kernel;
+use crate::mm::kernel::spinlock::{Lock, percent};
 use crate::mm::memory::AccessState;
 use crate::mm::region::Entry;
 use crate::mm::tlb::Cpus;
 use crate::mm::writeback::Pages;
+use crate::page_alloc::HUGE_ORDER;
 use crate::probe::Task;
 use crate::vmstat::NodeItem;
 
@@ -84,7 +86,8 @@ impl AccessState {
         let (of, pages) = (&self.regions[at.region], at.page..at.page + (1 << order));
         // Entries of a folio that lie one after another are checked together (`folio_pte_batch`).
         let mappings = if of.file { of.mappings_of(&pages) } else { of.mapcount(at.page) };
-        kernel.spend(cpu, self.costs.rmap_page * mappings as u64);
+        let table = Lock::PageTable(at.region, at.page >> HUGE_ORDER);
+        kernel.spend_partly_locked(cpu, table, self.costs.rmap_page * mappings as u64, percent::RMAP);
         self.touched(at.region, pages)
     }
 
@@ -93,6 +96,7 @@ impl AccessState {
         let at = self.of_content(content);
         let node = kernel.node_of_frame(page);
         let pages = 1u64 << kernel.alloc.frames.order(page);
+        let table = Lock::PageTable(at.region, at.page >> HUGE_ORDER);
         self.clear_marks(at.region, at.page..at.page + pages);
         let region = &mut self.regions[at.region];
         let elsewhere = region.cpus.without(cpu);
@@ -101,7 +105,8 @@ impl AccessState {
             let mappings = region.mappings_of(&all) as u64;
             let mapped = all.filter(|&page| region.unmap_everywhere(page, node)).count();
             let further = mapped.saturating_sub(1) as u64;
-            kernel.spend(cpu, (self.costs.unmap_page + self.costs.unmap_further * further) * mappings);
+            let time = (self.costs.unmap_page + self.costs.unmap_further * further) * mappings;
+            kernel.spend_partly_locked(cpu, table, time, percent::UNMAP);
             kernel.stat.pages.add(node, NodeItem::Mapped, -(mapped as i64));
             return if mapped > 0 { elsewhere } else { Cpus::default() };
         }
@@ -110,7 +115,8 @@ impl AccessState {
             return Cpus::default();
         }
         // A huge page's entry is split first, and each of the new ones replaced.
-        kernel.spend(cpu, self.costs.unmap_page * pages * region.mapcount(at.page).max(1) as u64);
+        let time = self.costs.unmap_page * pages * region.mapcount(at.page).max(1) as u64;
+        kernel.spend_partly_locked(cpu, table, time, percent::UNMAP);
         let slots = self.swap.slot_of(page).unwrap_or_default();
         if region.take_rewritten(at.page..at.page + pages) {
             kernel.alloc.frames.set_flag(page, Flag::Dirty, true);
@@ -122,6 +128,12 @@ impl AccessState {
             self.missing(at.region, at.page + i, node);
         }
         elsewhere
+    }
+
+    /// The lock of a page's file, or of swap.
+    pub(crate) fn lock_of(&self, kernel: &Kernel, page: Pfn) -> Lock {
+        let region = self.of_content(kernel.alloc.frames.content(page)).region;
+        if self.regions[region].file { Lock::Pages(region) } else { Lock::SwapCache }
     }
 
     /// A page that reclaim takes leaves the page cache or the swap cache, and a shadow behind.

@@ -13,6 +13,7 @@ mod read;
 
 use crate::frame::{Flag, Pfn};
 use crate::mm::kernel::Kernel;
+use crate::mm::kernel::spinlock::{Lock, percent};
 use crate::mm::memory::AccessState;
 use crate::mm::readahead::Window;
 use crate::mm::region::Entry;
@@ -147,7 +148,8 @@ impl AccessState {
             Entry::Present(pfn) => pfn,
             _ => {
                 let pfn = self.bring(kernel, caller, region, page, &WRITTEN)?;
-                kernel.spend(caller.cpu, self.costs.file_create);
+                let (time, pages) = (self.costs.file_create, Lock::Pages(region));
+                kernel.spend_partly_locked(caller.cpu, pages, time, percent::FILE_CREATE);
                 pfn
             }
         };
@@ -157,7 +159,8 @@ impl AccessState {
         }
         kernel.spend(caller.cpu, self.costs.file_write);
         if self.dirty(kernel, caller, region, page) {
-            kernel.spend(caller.cpu, self.costs.file_dirty);
+            let (time, pages) = (self.costs.file_dirty, Lock::Pages(region));
+            kernel.spend_partly_locked(caller.cpu, pages, time, percent::FILE_DIRTY);
         }
         if kernel.reclaim.rules.writes_mark_accessed {
             self.mark_accessed(kernel, caller.cpu, pfn);

@@ -5,10 +5,12 @@
 //! here and done in later turns ([`crate::engine`]). A CPU that waits for others (`pause`, while they flush their TLBs)
 //! ends its turn. An interrupt is handled when its CPU has a turn, and the work of going idle takes time of the others.
 //!
-//! Not modelled: locks whose holder has no turn, but those of a page that is being added and of a file that is written
-//! to. Checked by tests here and by times in guests (docs/model/notebook.md, "Turns of one clock").
+//! Spin locks whose holder has no turn are in [`super::spinlock`]. Not modelled: other locks whose holder has none, but those of
+//! a page that is being added and of a file that is written to. Checked by tests here and by times in guests
+//! (docs/model/notebook.md, "Turns of one clock").
 
 use super::Kernel;
+use super::spinlock::{Section, Spinlocks};
 use crate::time::Ps;
 use std::collections::VecDeque;
 
@@ -36,6 +38,7 @@ pub(crate) struct Budget {
     woken: Vec<Option<Woken>>,
     /// What it takes to go idle.
     enter_idle: Ps,
+    pub(super) locks: Spinlocks,
 }
 
 /// How a step has ended.
@@ -47,6 +50,8 @@ pub(crate) struct Ended {
     pub end: Ps,
     /// How much of that is left each time that the CPU waits for others, the first time first.
     pub waits: VecDeque<Ps>,
+    /// What of it is done under locks, the first first.
+    pub sections: VecDeque<Section>,
 }
 
 impl Budget {
@@ -79,7 +84,8 @@ impl Kernel {
     pub(crate) fn share_budget(&mut self, enter_idle: Ps) {
         let cpus = self.clocks.len();
         let (interrupts, woken) = (vec![0; cpus], vec![None; cpus]);
-        self.budget = Some(Budget { used: 0, began: 0, waits_at: Vec::new(), interrupts, woken, enter_idle });
+        let (waits_at, locks) = (Vec::new(), Spinlocks::default());
+        self.budget = Some(Budget { used: 0, began: 0, waits_at, interrupts, woken, enter_idle, locks });
     }
 
     /// Until when the budget is used that the CPUs share, if they do.
@@ -113,9 +119,10 @@ impl Kernel {
         woken.into_iter().for_each(|by| *by = Woken::ByTimer);
     }
 
-    /// A CPU goes on at a time, and handles its interrupts.
-    pub(crate) fn begin_turn(&mut self, cpu: u32, at: Ps) {
+    /// A CPU goes on at a time, and handles its interrupts. Its turn ends at another, as far as is known.
+    pub(crate) fn begin_turn(&mut self, cpu: u32, at: Ps, end: Ps) {
         let Some(budget) = &mut self.budget else { return };
+        budget.locks.begin_turn(cpu, end);
         budget.used = budget.used.max(at);
         budget.began = at;
         let interrupts = std::mem::take(&mut budget.interrupts[cpu as usize]);
@@ -135,7 +142,8 @@ impl Kernel {
         let beyond = did.saturating_sub(end);
         budget.used -= beyond;
         *clock -= beyond;
-        Ended { beyond, end, waits: waits.map(|at| did - at).collect() }
+        let sections = budget.locks.end_turn(cpu, end, did).into();
+        Ended { beyond, end, waits: waits.map(|at| did - at).collect(), sections }
     }
 
     /// A CPU waits until others have done something for it: if they share its budget, it goes on when they have had turns.
@@ -176,11 +184,11 @@ mod tests {
     #[test]
     fn one_cpu_stands_still_while_the_other_works() {
         let mut kernel = two_cpus();
-        kernel.begin_turn(0, 0);
+        kernel.begin_turn(0, 0, 400);
         kernel.spend(0, 500);
         let ended = kernel.end_turn(0, 400);
         assert_eq!((ended.beyond, ended.end, kernel.clock(0)), (100, 400, 400), "the rest is for its next turn");
-        kernel.begin_turn(1, 400);
+        kernel.begin_turn(1, 400, 400);
         kernel.spend(1, 50);
         assert_eq!((kernel.clock(1), kernel.budget_used()), (450, Some(450)));
     }
@@ -188,7 +196,7 @@ mod tests {
     #[test]
     fn who_waits_for_others_ends_its_turn() {
         let mut kernel = two_cpus();
-        kernel.begin_turn(0, 0);
+        kernel.begin_turn(0, 0, 400);
         kernel.spend(0, 100);
         kernel.wait_for_others(0);
         kernel.interrupt(1, 30);
@@ -196,11 +204,11 @@ mod tests {
         kernel.wait_for_others(0);
         kernel.spend(0, 30);
         let waits = VecDeque::from([30]);
-        assert_eq!(kernel.end_turn(0, 400), Ended { beyond: 80, end: 100, waits }, "and waits again 30 before its end");
-        kernel.begin_turn(1, 100);
+        assert_eq!(kernel.end_turn(0, 400), Ended { beyond: 80, end: 100, waits, ..Ended::default() }, "and waits again 30 before its end");
+        kernel.begin_turn(1, 100, 400);
         assert_eq!(kernel.clock(1), 130, "it was interrupted");
         kernel.enter_idle(1).unwrap();
-        kernel.begin_turn(0, 130);
+        kernel.begin_turn(0, 130, 400);
         kernel.wait_for_others(0);
         kernel.spend(0, 50);
         assert_eq!(kernel.end_turn(0, 400), Ended { end: 400, ..Ended::default() }, "the other is idle");
@@ -215,7 +223,7 @@ mod tests {
             (kernel.take_woken(1, 50), kernel.take_woken(1, 60), kernel.clock(1)),
             (Some(Woken::ByOther), None, 50)
         );
-        kernel.begin_turn(1, 100);
+        kernel.begin_turn(1, 100, 400);
         kernel.enter_idle(1).unwrap();
         assert_eq!(kernel.budget_used(), Some(120));
     }

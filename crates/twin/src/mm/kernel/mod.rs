@@ -6,6 +6,7 @@
 pub(crate) mod budget;
 mod cpus;
 mod pages;
+pub(crate) mod spinlock;
 mod state;
 mod tick;
 pub(crate) mod time;
@@ -28,6 +29,7 @@ use crate::time::{Ns, PS_PER_NS, Ps, Random, Use};
 use crate::vmstat::{NumaItem, Refresh, VmStat, VmStatRules, ZoneItem};
 use budget::Budget;
 use cpus::running_nodes;
+use spinlock::Lock;
 use thiserror::Error;
 use time::{Fetches, Times, check_costs};
 
@@ -305,8 +307,10 @@ impl Kernel {
             let wake = Request { highest: of.kind, gfp: "none", ..Request::KERNEL };
             self.wakeup_kswapd(cpu, caller.task, of.node, &wake);
         }
+        if got.refilled > 0 {
+            self.spend_locked(cpu, Lock::Zone(got.zone), got.refilled * self.costs.refill);
+        }
         let mut spent = self.times(cpu).allocate + u64::from(got.counted) * self.count_time(cpu);
-        spent += got.refilled * self.costs.refill;
         for _ in 0..got.fetched {
             spent += self.fetches[cpu as usize].next();
         }
@@ -319,10 +323,14 @@ impl Kernel {
 
     #[inline]
     pub(crate) fn free_unchecked(&mut self, cpu: u32, task: Task, page: Pfn) -> Result<(), NotAllocated> {
+        let zone = self.alloc.frames.zone(page);
         let (alloc, mut ctx) = self.split(cpu, task);
         let given_back = alloc.free(&mut ctx, page)?;
-        let times = self.times(cpu);
-        self.spend(cpu, times.free + given_back * times.free_to_buddy);
+        let &Times { free, free_to_buddy, .. } = self.times(cpu);
+        self.spend(cpu, free);
+        if given_back > 0 {
+            self.spend_locked(cpu, Lock::Zone(zone), given_back * free_to_buddy);
+        }
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Pages of processes and files from their allocation to their end: content, LRU list, writeback.
 
+use super::spinlock::Lock;
 use super::{Kernel, KernelError};
 use crate::frame::{Flag, Pfn, ZONES, ZoneKind};
 use crate::page_alloc::{Allocated, AllocationFailure, Caller, NodeMask, Request};
@@ -66,18 +67,18 @@ impl Kernel {
     #[inline]
     pub(crate) fn add_to_lru(&mut self, cpu: u32, page: Pfn) {
         let added = self.reclaim.add_page(&mut self.alloc.frames, &mut self.stat, cpu, page);
-        self.spend_adding(cpu, added);
+        self.spend_adding(cpu, self.alloc.frames.zone(page) / ZONES, added);
     }
 
     /// The batches of a CPU are drained to the lists (`lru_add_drain`).
     pub(crate) fn lru_add_drain(&mut self, cpu: u32) {
         let added = self.reclaim.drain(&mut self.alloc.frames, &mut self.stat, cpu);
-        self.spend_adding(cpu, added);
+        self.spend_adding(cpu, self.machine.node_of(cpu), added);
     }
 
-    fn spend_adding(&mut self, cpu: u32, added: u64) {
+    fn spend_adding(&mut self, cpu: u32, node: usize, added: u64) {
         if added > 0 {
-            self.spend(cpu, added * self.costs.lru_add);
+            self.spend_locked(cpu, Lock::Lruvec(node), added * self.costs.lru_add);
         }
     }
 

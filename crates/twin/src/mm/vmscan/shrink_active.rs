@@ -7,6 +7,7 @@ use super::isolate::{Isolated, isolate};
 use super::shrink_inactive::flags;
 use super::{Control, TaskCtx};
 use crate::frame::Flag;
+use crate::mm::kernel::spinlock::Lock;
 use crate::mm::lru::List;
 use crate::vmstat::NodeItem;
 use mmtwin_event::vocabulary::MmVmscanLruShrinkActive;
@@ -20,7 +21,8 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &Control, number: usize, li
     let isolated = if file { NodeItem::IsolatedFile } else { NodeItem::IsolatedAnon };
     ctx.kernel.stat.pages.add(node, isolated, taken as i64);
     count::refilled(ctx, control, node, scanned);
-    ctx.spend(ctx.memory.costs.batch + ctx.memory.costs.scan_page * looked);
+    ctx.kernel.spend_locked(ctx.cpu, Lock::Lruvec(node), ctx.memory.costs.batch);
+    ctx.spend(ctx.memory.costs.scan_page * looked);
     let (mut active, mut inactive) = (Vec::new(), Vec::new());
     let (mut rotated, mut deactivated) = (0, 0);
     for page in pages {

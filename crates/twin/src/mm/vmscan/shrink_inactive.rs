@@ -10,6 +10,7 @@ use super::isolate::{Isolated, highest_zoneidx, isolate};
 use super::{Control, TaskCtx};
 use crate::frame::{Flag, Pfn, ZONES};
 use crate::hw::IoClass;
+use crate::mm::kernel::spinlock::Lock;
 use crate::mm::lru::List;
 use crate::mm::tlb::{self, Cpus};
 use crate::vmstat::NodeItem;
@@ -64,7 +65,8 @@ pub(super) fn shrink(ctx: &mut TaskCtx<'_>, control: &mut Control, number: usize
     let cgroup = ctx.kernel.reclaim.cgroup_of(number);
     let by = usize::from(!control.is_kswapd());
     ctx.kernel.reclaim.note(cgroup, |events| events.scanned[by] += scanned);
-    ctx.spend(ctx.memory.costs.batch + ctx.memory.costs.scan_page * looked);
+    ctx.kernel.spend_locked(ctx.cpu, Lock::Lruvec(node), ctx.memory.costs.batch);
+    ctx.spend(ctx.memory.costs.scan_page * looked);
     if taken == 0 {
         return 0;
     }
@@ -266,7 +268,8 @@ impl TaskCtx<'_> {
     /// Frees pages that were reclaimed; a huge page as one.
     fn free_reclaimed(&mut self, pages: impl Iterator<Item = Pfn>) {
         for page in pages {
-            self.spend(self.memory.costs.free_page);
+            // It has left its file or the swap cache already, but takes that time now.
+            self.kernel.spend_locked(self.cpu, self.memory.lock_of(self.kernel, page), self.memory.costs.free_page);
             self.kernel.uncharge(page);
             let gone = self.kernel.free_unchecked(self.cpu, self.task, page);
             debug_assert!(gone.is_ok(), "what was on a list was allocated");

@@ -12,6 +12,7 @@ use super::inodes::{Inode, Left};
 use super::wb::Wb;
 use super::{BDI, Rules, bdi};
 use crate::mm::vmscan::{Poll, TaskCtx};
+use crate::mm::kernel::spinlock::{Lock, percent};
 use crate::time::Ns;
 use mmtwin_event::names::WRITEBACK_REASON;
 use mmtwin_event::value::{Dev, WritebackReason};
@@ -274,7 +275,11 @@ impl Flusher {
         let costs = &ctx.memory.costs;
         let last = &self.run[self.run.len() - gathered..];
         let mapped = last.iter().filter(|page| ctx.memory.regions[region].is_mapped_by_any(**page)).count() as u64;
-        ctx.spend(costs.write_page * gathered as u64 + costs.write_mapped * mapped);
+        for _ in 0..gathered {
+            let pages = Lock::Pages(region);
+            ctx.kernel.spend_partly_locked(ctx.cpu, pages, costs.write_page, percent::WRITE_PAGE);
+        }
+        ctx.kernel.spend(ctx.cpu, costs.write_mapped * mapped);
         if !self.run.is_empty() && (ends || looked < BATCH || chunk.left == 0) {
             ctx.spend(ctx.memory.costs.write_request);
             ctx.write_file(region, &std::mem::take(&mut self.run));
