@@ -19,6 +19,6 @@ fn pages_whose_write_ends_before_they_are_back_on_their_list_stay_at_its_head() 
         let count = |name: &str| run.counter("vmstat", "", name) as f64;
         let share = count("pgrotated") / count("pswpout") * 100.0;
         assert!((share - kernel).abs() < within, "{release}: {share:.1} %, kernel {kernel} %");
-        assert!(count("pswpout") > 2_000.0, "{release}");
+        assert!(count("pswpout") > 1_000.0, "{release}: {}", count("pswpout"));
     }
 }

@@ -409,3 +409,79 @@ fn a_sample_takes_a_block_of_pages_for_each_process() {
         assert_eq!(blocks.count(), 3 * processes, "{processes} processes");
     }
 }
+
+/// Threads go through 100 MiB that nobody has written, one, two and four of them on four CPUs: one write in 31 refills its CPU's
+/// list or adds a batch to an LRU list, and who finds the zone or the lists locked by a CPU without a turn waits for it.
+#[test]
+fn first_writes_take_as_long_as_in_the_guest() {
+    // Seconds by threads, and the median and the longest but 1 % of one thread's writes, in microseconds.
+    let kernels = [
+        ("6.1", [0.873, 0.938, 1.049], (22.4, 74.2)),
+        ("6.12", [0.966, 1.031, 1.150], (25.5, 118.3)),
+        ("7.3", [1.061, 1.126, 1.250], (27.4, 148.5)),
+    ];
+    for (release, seconds, (p50, p99)) in kernels {
+        let guest = lab_contention::guest(release, &[("0-3", 512)], "\"kernel.numa_balancing\" = 0");
+        for (threads, kernel) in [1, 2, 4].into_iter().zip(seconds) {
+            let run = ran(&format!(
+                "{}[[process]]\nname = \"a\"\nthreads = {threads}\n\
+                 [[process.region]]\nname = \"h\"\nsize = \"100 MiB\"\n\
+                 [[process.phase]]\n[[process.phase.access]]\nregion = \"h\"\npattern = \"sequential\"\n\
+                 write = 1.0\ncount = 25600\n",
+                guest.replace("numa_*", "pg*")
+            ));
+            let what = format!("{release}, {threads} threads");
+            assert_near(&what, lab_contention::seconds(&run, 0), kernel, 0.02);
+            if threads == 1 {
+                let latency = run.results.phases[0].accesses[0].latency.clone().expect("latencies");
+                assert_near(&what, latency.p50.expect("a median") as f64 / 1e3, p50, 0.03);
+                assert_near(&what, latency.p99.expect("a 99th percentile") as f64 / 1e3, p99, 0.05);
+            }
+        }
+    }
+}
+
+/// A process writes 200 MiB of a file by calls, and then again, beside the flusher: both take the lock of the file's pages.
+#[test]
+fn a_writer_beside_the_flusher_takes_as_long_as_in_the_guest() {
+    for (release, kernel) in [("6.1", [1.840, 1.453]), ("6.12", [1.854, 1.360]), ("7.3", [2.095, 1.511])] {
+        let sysctls =
+            "\"kernel.numa_balancing\" = 0\n\"vm.dirty_background_bytes\" = 67108864\n\"vm.dirty_bytes\" = 419430400";
+        let guest = lab_contention::guest(release, &[("0-1", 768)], sysctls);
+        let phase = "[[process.phase]]\n[[process.phase.access]]\nregion = \"f\"\npattern = \"sequential\"\n\
+                     via = \"syscall\"\nwrite = 1.0\ncount = 25600\n";
+        let run = ran(&format!(
+            "{}[[process]]\nname = \"w\"\nstart = \"7 s\"\n[[process.region]]\nname = \"f\"\nsize = \"200 MiB\"\nkind = \"file\"\n\
+             {phase}{phase}[machine.disk]\nlatency = \"100 us\"\n",
+            guest.replace("numa_*", "pg*")
+        ));
+        assert_near(&format!("{release}, new"), lab_contention::seconds(&run, 0), kernel[0], 0.03);
+        assert_near(&format!("{release}, again"), lab_contention::seconds(&run, 1), kernel[1], 0.07);
+    }
+}
+
+/// Loops of an allocation and a free, of one block and of 64 that are held, whose frees may empty the CPU's lists.
+#[test]
+fn loops_of_allocations_take_as_long_as_in_the_guest() {
+    let kernels = [
+        ("6.1", [(0, 1, 10.9), (1, 64, 15.6), (2, 1, 24.5), (2, 64, 29.3)]),
+        ("6.12", [(0, 1, 12.4), (1, 64, 21.1), (2, 1, 26.7), (2, 64, 30.7)]),
+        ("7.3", [(0, 1, 13.5), (1, 64, 18.7), (2, 1, 28.1), (2, 64, 33.5)]),
+    ];
+    for (release, loops) in kernels {
+        let guest = lab_contention::guest(release, &[("0-2", 448)], "\"kernel.numa_balancing\" = 0");
+        let phase = |(order, hold, _): &(u32, u32, f64)| {
+            format!(
+                "[[process.phase]]\n[[process.phase.action]]\nkind = \"page-loop\"\norder = {order}\n\
+                 gfp = \"GFP_ATOMIC\"\ncount = 12000\nhold = {hold}\n"
+            )
+        };
+        let phases: String = loops.iter().map(phase).collect();
+        let guest = guest.replace("numa_*", "pg*");
+        let run = ran(&format!("{guest}[[process]]\nname = \"k\"\ncpus = \"1\"\n{phases}"));
+        for (number, (order, hold, kernel)) in loops.into_iter().enumerate() {
+            let twin = lab_contention::seconds(&run, number) * 1e6 / 12_000.0;
+            assert_near(&format!("{release}, order {order}, {hold} held"), twin, kernel, 0.05);
+        }
+    }
+}

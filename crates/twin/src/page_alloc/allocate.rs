@@ -168,7 +168,15 @@ impl PageAllocator {
             }
             if enough && let Some((page, refilled)) = self.take(ctx, zone, request, no_fragment) {
                 let counted = self.count(ctx, preferred, zone, search);
-                return Some(Allocated { page, zone, preferred, counted, fetched: search.fetched, looked_at, refilled });
+                return Some(Allocated {
+                    page,
+                    zone,
+                    preferred,
+                    counted,
+                    fetched: search.fetched,
+                    looked_at,
+                    refilled,
+                });
             }
         }
     }

@@ -15,6 +15,7 @@ kernel.compaction | reclaim-3.5; kernel.thp=never | false
 kernel.thp | huge-6.1 | never
 kernel.thp_defrag | huge-6.1 | always
 kernel.page_alloc.pageset | counters-6.1 | batch-times-six
+kernel.page_alloc.pcp_free_high | counters-6.1; kernel.release=6.12; process.loops.phase.loop.action.0.order=1; process.loops.phase.loop.action.0.hold=64 | never
 kernel.page_alloc.watermarks | reclaim-6.1; kernel.sysctl.vm.watermark_scale_factor=300 | quarters
 kernel.page_alloc.min_free_kbytes_max | reclaim-6.1 | 1000
 kernel.page_alloc.max_order | huge-6.1 | 9
@@ -55,7 +56,7 @@ kernel.filemap.mmap_hits | reclaim-6.1 | faults
 kernel.filemap.large_folios | reclaim-6.1; kernel.filemap.readahead=aligned | true
 kernel.filemap.large_folios | reclaim-6.1 | true | refused large_folios
 kernel.filemap.cold_pages | reclaim-6.1 | true
-kernel.filemap.writes_mark_accessed | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.reader.region.file.size=4 MiB; process.heap.region.heap.size=4 MiB | true
+kernel.filemap.writes_mark_accessed | reclaim-6.1; process.writer.region.log.size=4 MiB | true
 kernel.writeback.foreign_flush | foreign-6.1 | false
 kernel.writeback.dirtyable_anon | reclaim-6.1; machine.swap.size=1 GiB | true
 kernel.writeback.only_expired | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.reader.region.file.size=4 MiB; process.heap.region.heap.size=4 MiB; kernel.sysctl.vm.dirty_writeback_centisecs=5; kernel.sysctl.vm.dirty_expire_centisecs=10 | true
@@ -263,6 +264,8 @@ machine.cost.page_alloc_free | counters-6.1 | 100 ns
 machine.cost.interleave | reclaim-6.1; process.reader.policy=interleave:all | 500 ns
 machine.cost.page_init | reclaim-6.1 | 500 ns
 machine.cost.page_bulk | counters-4.13 | 100 ns
+machine.cost.pcp_refill | reclaim-6.1 | 9 us
+machine.cost.lru_add | reclaim-6.1 | 9 us
 machine.cost.numa_counters_s8 | counters-4.13 | 100 ns
 machine.cost.numa_counters_u16 | counters-4.14 | 100 ns
 machine.cost.numa_counters_events | counters-6.1 | 100 ns
@@ -291,6 +294,7 @@ machine.cost.sample_node | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 2
 machine.cost.sample_process | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 20 ms
 machine.cost.sample_page | reclaim-6.1; machine.cpu.single_threaded_tcg=true | 10 us
 machine.cost.page_fault | reclaim-6.1 | 900 ns
+machine.cost.cached_page_fault | reclaim-6.1 | 90 us
 machine.cost.page_mkwrite | reclaim-6.1; process.mapped.region.file.size=4 MiB; process.mapped.phase.0.access.0.write=100 % | 90 us
 machine.cost.page_mkwrite_dirty | reclaim-6.1; process.writer.phase.0.access=[{ region = "log", pattern = "sequential", write = 1.0, via = "syscall" }, { region = "log", pattern = "sequential", write = 1.0 }] | 90 us
 machine.cost.zero_page_fault | reclaim-6.1 | 90 us
@@ -382,6 +386,7 @@ machine.worker.chance | reclaim-6.1 | 100 us
 machine.worker.module_load | vmalloc-6.9 | 9 ms
 machine.worker.module_wait | vmalloc-6.9 | 9 ms
 machine.worker.think_excess | reclaim-6.1 | 100 us
+machine.worker.fault_count | reclaim-6.1 | 100 us
 machine.figure.of | figure-6.1 | machine.figure.0.of=["cost"] | describes
 machine.figure.provenance | figure-6.1 | machine.figure.0.provenance=measured | describes
 machine.figure.source | figure-6.1 | machine.figure.0.source=elsewhere | describes

@@ -204,7 +204,11 @@ mod tests {
         kernel.wait_for_others(0);
         kernel.spend(0, 30);
         let waits = VecDeque::from([30]);
-        assert_eq!(kernel.end_turn(0, 400), Ended { beyond: 80, end: 100, waits, ..Ended::default() }, "and waits again 30 before its end");
+        assert_eq!(
+            kernel.end_turn(0, 400),
+            Ended { beyond: 80, end: 100, waits, ..Ended::default() },
+            "and waits again 30 before its end"
+        );
         kernel.begin_turn(1, 100, 400);
         assert_eq!(kernel.clock(1), 130, "it was interrupted");
         kernel.enter_idle(1).unwrap();
