@@ -61,6 +61,8 @@ fn kernel(nodes: u32, cores: u32, pages: u64) -> Result<Kernel> {
         refetch: 700.0,
         read_line: 700.0,
         interleave: 0,
+        refill: 0,
+        lru_add: 0,
     };
     let (stat_interval, dialect) = (1_000_000_000, Dialect::V6_1);
     let vmstat = VmStatRules {

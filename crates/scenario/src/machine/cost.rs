@@ -22,12 +22,12 @@ pub struct Costs {
     pub interleave: Cost,
     /// Freeing one page from this CPU's list to the buddy lists, under the zone lock.
     pub page_bulk: Cost,
-    /// Taking one page, or a block, from the buddy lists when this CPU's list is refilled (`rmqueue_bulk`). A refill is of one
-    /// allocation; absent: part of what faults and reads cost.
+    /// Taking one page, or a block, from the buddy lists when this CPU's list is refilled (`rmqueue_bulk`): the allocation that
+    /// finds the list empty pays for all of the batch. Absent: part of what faults and reads cost.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub pcp_refill: Cost,
-    /// Putting a new folio on its LRU list when this CPU's batch of such folios is full (`folio_batch_move_lru`); absent: part
-    /// of what faults and reads cost.
+    /// Putting a new folio on its LRU list: whoever fills this CPU's batch of such folios pays for all of it
+    /// (`folio_batch_move_lru`). Absent: part of what faults and reads cost.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub lru_add: Cost,
     /// The NUMA counters of one allocation (hit and local) in 8-bit differentials with threshold test.

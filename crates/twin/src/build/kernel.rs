@@ -6,7 +6,7 @@ use crate::mm::kernel::KernelRules;
 use crate::mm::swap::readahead;
 use crate::mm::writeback::{Limit, Limits};
 use crate::mm::{reclaim, writeback};
-use crate::page_alloc::{FreeHigh, NodeOrder, PerCpuHigh, Rules, StealPolicy};
+use crate::page_alloc::{NodeOrder, PerCpuHigh, Rules, StealPolicy};
 use crate::sched::{Cfs, Eevdf, FairRules};
 use crate::time::Ns;
 use crate::vmstat::{Design, SERIES_THRESHOLD, Separate, VmStatRules};
@@ -14,7 +14,7 @@ use mmtwin_scenario::Kernel;
 use mmtwin_scenario::kernel::{
     Balanced, CgroupVersion, CgroupWalk, Congestion, DirectCompaction, DirtyPages, DmDelay, EventFormat, Fair,
     FallbackSteal, FaultRetry, HighOrder, IndexBlocks, KswapdWakeup, LruScope, NeedsUpdate, NodeLoad, NumaCounters,
-    PageAlloc, Pageblocks, Pageset, PcpFreeHigh, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp,
+    PageAlloc, Pageblocks, Pageset, ReclaimCounters, References, ShrinkSlab, SwapReadahead, SyncPass, Thp,
     ThpZeroWrite, Threshold, Vmstat, Watermarks, Writeback, WritebackPages,
 };
 use mmtwin_scenario::units::Bytes;
@@ -62,12 +62,7 @@ fn alloc(of: &Kernel, huge_page: Bytes) -> Rules {
             Pageset::LowWatermark => PerCpuHigh::LowMark,
             Pageset::Floating => PerCpuHigh::Auto,
         },
-        free_high: match pcp_free_high {
-            PcpFreeHigh::Never => FreeHigh::Never,
-            PcpFreeHigh::FreeFactor => FreeHigh::Overflowed,
-            PcpFreeHigh::FreeCount => FreeHigh::Batch,
-            PcpFreeHigh::FreeCountHighMin => FreeHigh::BatchAndHalfMin,
-        },
+        free_high: pcp_free_high,
         high_fraction: sysctl.vm_percpu_pagelist_high_fraction.unwrap_or(0).into(),
         per_cpu_orders: pageset != Pageset::BatchTimesSix,
         avoid_fragmentation,

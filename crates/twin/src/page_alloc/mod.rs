@@ -26,7 +26,7 @@ pub use pageset::{PerCpuPages, PerCpuState};
 pub use policy::{NodeMask, Policy};
 pub(crate) use request::TaskDirty;
 pub use request::{AllocationFailure, Caller, Context, NodeReclaimRequest, NotAllocated, Request};
-pub use rules::{FreeHigh, NodeOrder, PerCpuHigh, Rules, StealPolicy};
+pub use rules::{NodeOrder, PerCpuHigh, Rules, StealPolicy};
 pub use watermark::Marks;
 pub use zone::{HUGE_ORDER, MAX_ORDER, Zone};
 

@@ -3,19 +3,22 @@
 //!
 //! A CPU allocates from the head of its own list and frees to it; an empty list is refilled with a batch from the buddy
 //! lists, a long one gives a batch back from its tail. How large batches and lists are is what the releases differ in
-//! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages are freed. Not
-//! modelled: `vm.percpu_pagelist_fraction` of before 5.14, and CPUs with caches too small for three batches, whose lists are
-//! emptied at each free of a run of blocks (`PCPF_FREE_HIGH_BATCH`). Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the property test of
-//! `tests/allocator`, and by `nr_free_pages` after an exit (docs/fidelity.md).
+//! ([`PerCpuHigh`]). From 6.7 on lists of a zone below its high mark do not grow, and shrink when pages are freed. From 5.18
+//! on frees of blocks of order 1 to 3 may empty all lists ([`PcpFreeHigh`]). Not modelled: `vm.percpu_pagelist_fraction` of
+//! before 5.14, and CPUs whose caches are too small for three batches, whose lists each free of a run of blocks empties (no
+//! `PCPF_FREE_HIGH_BATCH`). Checked on the sizes that kernels 6.1 and 6.18 print (`tests/zoneinfo.rs`), by the property test
+//! of `tests/allocator`, by `nr_free_pages` after an exit (docs/fidelity.md), and by times of loops in guests
+//! (`tests/lab_time.rs`).
 
 use super::buddy::named;
 use super::fallback::{Fallback, Source};
 use super::watermark::Reserves;
-use super::{Context, FreeHigh, HUGE_ORDER, PageAllocator, PerCpuHigh, Rules, Zone};
+use super::{Context, HUGE_ORDER, PageAllocator, PerCpuHigh, Rules, Zone};
 use crate::frame::{List, Migratetype, Pfn, State, ZoneKind};
 use crate::vmstat::ZoneItem;
 use mmtwin_event::Kind;
 use mmtwin_event::vocabulary::MmPagePcpuDrain;
+use mmtwin_scenario::kernel::PcpFreeHigh;
 
 const TYPES: usize = Migratetype::ALL.len();
 /// Orders with lists: 0 to this, and the huge page's.
@@ -130,15 +133,15 @@ impl PerCpuPages {
     }
 
     /// Whether a block of an order that is freed empties the lists.
-    fn frees_all(&mut self, order: u32, how: FreeHigh) -> bool {
+    fn frees_all(&mut self, order: u32, how: PcpFreeHigh) -> bool {
         let block = (1..=LIST_ORDERS).contains(&order);
         let run = std::mem::replace(&mut self.freed_block, block);
         let after = |freed: u64| block && run && self.freed >= freed && self.count >= self.batch;
         match how {
-            FreeHigh::Never => false,
-            FreeHigh::Overflowed => block && self.free_doublings > 0,
-            FreeHigh::Batch => after(self.batch),
-            FreeHigh::BatchAndHalfMin => after(self.batch + self.high_min / 2),
+            PcpFreeHigh::Never => false,
+            PcpFreeHigh::FreeFactor => block && self.free_doublings > 0,
+            PcpFreeHigh::FreeCount => after(self.batch),
+            PcpFreeHigh::FreeCountHighMin => after(self.batch + self.high_min / 2),
         }
     }
 
@@ -465,13 +468,13 @@ mod tests {
     #[test]
     fn a_run_of_blocks_empties_the_lists() {
         let mut set = PerCpuPages { count: 100, high: 500, batch: 31, high_min: 200, ..PerCpuPages::default() };
-        assert!(!set.frees_all(1, FreeHigh::Overflowed), "they have not overflowed");
+        assert!(!set.frees_all(1, PcpFreeHigh::FreeFactor), "they have not overflowed");
         (set.free_doublings, set.freed) = (1, 40);
-        assert_eq!([0, 1, 3, 9].map(|order| set.frees_all(order, FreeHigh::Overflowed)), [false, true, true, false]);
-        assert_eq!([2, 2, 0, 2].map(|order| set.frees_all(order, FreeHigh::Batch)), [false, true, false, false]);
-        assert!(!set.frees_all(2, FreeHigh::BatchAndHalfMin) && set.frees_all(2, FreeHigh::Batch));
+        assert_eq!([0, 1, 3, 9].map(|order| set.frees_all(order, PcpFreeHigh::FreeFactor)), [false, true, true, false]);
+        assert_eq!([2, 2, 0, 2].map(|order| set.frees_all(order, PcpFreeHigh::FreeCount)), [false, true, false, false]);
+        assert!(!set.frees_all(2, PcpFreeHigh::FreeCountHighMin) && set.frees_all(2, PcpFreeHigh::FreeCount));
         set.count = 20;
-        assert!(!set.frees_all(2, FreeHigh::Batch), "less than a batch is kept");
+        assert!(!set.frees_all(2, PcpFreeHigh::FreeCount), "less than a batch is kept");
         assert_eq!((set.all(PerCpuHigh::LowMark), set.high), (20, 500));
         (set.count, set.high_max) = (2000, 4000);
         set.high = 1500;

@@ -1,6 +1,7 @@
 //! How the allocators of different releases differ.
 
 use super::HUGE_ORDER;
+use mmtwin_scenario::kernel::PcpFreeHigh;
 
 /// How long a CPU's list may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,19 +12,6 @@ pub enum PerCpuHigh {
     LowMark,
     /// Between that and an eighth of the zone shared by them, depending on allocations and frees (6.7 and later).
     Auto,
-}
-
-/// When a free of a block of order 1 to 3 empties a CPU's lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FreeHigh {
-    /// Never (before 5.18).
-    Never,
-    /// When they have overflowed lately (5.18 to 6.6).
-    Overflowed,
-    /// When a batch was freed lately, and at last such a block (6.7 to 6.15).
-    Batch,
-    /// The same with half the least length more (6.16 and later).
-    BatchAndHalfMin,
 }
 
 /// How nodes at the same distance share the overflow of others.
@@ -59,7 +47,7 @@ pub struct Rules {
     /// How long a CPU's list may become.
     pub per_cpu_high: PerCpuHigh,
     /// When a free of a block of order 1 to 3 empties a CPU's lists.
-    pub free_high: FreeHigh,
+    pub free_high: PcpFreeHigh,
     /// `vm.percpu_pagelist_high_fraction`: the lists of all CPUs together are this part of the zone; 0: by
     /// `per_cpu_high`.
     pub high_fraction: u64,
@@ -103,7 +91,7 @@ impl Rules {
         max_order: 10,
         pageblock_order: HUGE_ORDER,
         per_cpu_high: PerCpuHigh::SixBatches,
-        free_high: FreeHigh::Never,
+        free_high: PcpFreeHigh::Never,
         high_fraction: 0,
         per_cpu_orders: false,
         avoid_fragmentation: false,
@@ -126,7 +114,7 @@ impl Rules {
     pub const V6_1: Rules = Rules {
         batch_limit: 256,
         per_cpu_high: PerCpuHigh::LowMark,
-        free_high: FreeHigh::Overflowed,
+        free_high: PcpFreeHigh::FreeFactor,
         per_cpu_orders: true,
         avoid_fragmentation: true,
         no_whole_block_steal: false,
@@ -139,7 +127,7 @@ impl Rules {
     /// Kernel 6.12 to 6.18 with default sysctls and huge pages.
     pub const V6_12: Rules = Rules {
         per_cpu_high: PerCpuHigh::Auto,
-        free_high: FreeHigh::Batch,
+        free_high: PcpFreeHigh::FreeCount,
         movable_excluded_from_lowmem: true,
         steal_policy: StealPolicy::ClaimThenSteal,
         no_whole_block_steal: true,

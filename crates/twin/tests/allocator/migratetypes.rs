@@ -3,10 +3,11 @@
 use super::{Seen, caller};
 use crate::common::{BROADWELL, GIB, kernel, machine, vmstat};
 use mmtwin_event::Kind;
+use mmtwin_scenario::kernel::PcpFreeHigh;
 use mmtwin_twin::frame::{Migratetype, Pfn, ZoneKind};
 use mmtwin_twin::hw::{Cpu, Machine, Node};
 use mmtwin_twin::mm::kernel::{Kernel, KernelRules};
-use mmtwin_twin::page_alloc::{FreeHigh, Policy, Request, Rules, StealPolicy};
+use mmtwin_twin::page_alloc::{Policy, Request, Rules, StealPolicy};
 use mmtwin_twin::probe::Probe;
 use mmtwin_twin::vmstat::Design;
 use std::ops::Range;
@@ -76,7 +77,7 @@ fn the_rest_of_a_stolen_block_keeps_its_type_from_6_10_on() {
         let nodes = vec![Node { memory: vec![Range { start: 512, end: 9 * 512 }], reserved: Vec::new() }];
         let machine = Machine::new(nodes, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
         // Blocks that are freed stay on the CPU's lists.
-        let alloc = Rules { transparent_hugepage: false, free_high: FreeHigh::Never, ..alloc };
+        let alloc = Rules { transparent_hugepage: false, free_high: PcpFreeHigh::Never, ..alloc };
         let rules =
             KernelRules { alloc, vmstat: vmstat(Design::InZone, None), reclaim: mmtwin_twin::mm::vmscan::Rules::V6_1 };
         let mut kernel = Kernel::new(machine, BROADWELL, rules, Probe::new([Kind::MmPageAllocExtfrag])).unwrap();

@@ -70,7 +70,7 @@ impl Kernel {
         self.spend_adding(cpu, self.alloc.frames.zone(page) / ZONES, added);
     }
 
-    /// The batches of a CPU are drained to the lists (`lru_add_drain`).
+    /// The batches of a CPU are drained to the lists (`lru_add_drain`), of which those of its node count as locked.
     pub(crate) fn lru_add_drain(&mut self, cpu: u32) {
         let added = self.reclaim.drain(&mut self.alloc.frames, &mut self.stat, cpu);
         self.spend_adding(cpu, self.machine.node_of(cpu), added);
