@@ -70,6 +70,24 @@ impl LoopCosts {
     }
 }
 
+#[cfg(test)]
+impl PageCosts {
+    /// Work alone, at 1 GHz.
+    pub(crate) fn of_work(work: f64) -> PageCosts {
+        let alone = LoopCosts { work, free_to_buddy: 0.0, count_s8: 0.0, count_u16: 0.0, count_word: 0.0 };
+        PageCosts {
+            clock_khz: 1_000_000,
+            alone,
+            shared_core: alone,
+            refetch: 0.0,
+            read_line: 0.0,
+            interleave: 0,
+            refill: 0,
+            lru_add: 0,
+        }
+    }
+}
+
 impl PageCosts {
     /// Whole picoseconds of some cycles.
     pub fn picoseconds(&self, cycles: f64) -> u64 {

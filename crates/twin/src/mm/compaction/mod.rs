@@ -197,7 +197,7 @@ fn fragmentation_index(blocks: &[u64], order: u32) -> i64 {
 mod tests {
     use super::*;
     use crate::frame::{Migratetype, State};
-    use crate::hw::{Cpu, LoopCosts, Machine, PageCosts};
+    use crate::hw::{Cpu, Machine, PageCosts};
     use crate::mm::kernel::KernelRules;
     use crate::page_alloc::{Caller, Policy, Request, Rules};
     use crate::probe::Probe;
@@ -206,17 +206,7 @@ mod tests {
     /// A kernel on one CPU with a node of 256 MiB, which is in zones DMA and DMA32.
     pub(super) fn kernel() -> Kernel {
         let machine = Machine::pc(&[1 << 16], 0, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
-        let alone = LoopCosts { work: 100.0, free_to_buddy: 0.0, count_s8: 0.0, count_u16: 0.0, count_word: 0.0 };
-        let costs = PageCosts {
-            clock_khz: 1_000_000,
-            alone,
-            shared_core: alone,
-            refetch: 0.0,
-            read_line: 0.0,
-            interleave: 0,
-            refill: 0,
-            lru_add: 0,
-        };
+        let costs = PageCosts::of_work(100.0);
         let (design, dialect) = (Design::Off, Dialect::V6_1);
         let early_drift_marks = false;
         let vmstat =

@@ -37,8 +37,8 @@ pub(crate) struct Section {
 
 /// Percent of costs that are under a lock. Function graphs of 6.1 have `__filemap_add_folio` with 7 of the 10 us of a new page
 /// of a file, `__folio_mark_dirty` with all of what makes it dirty, and `__folio_start_writeback` with 5.6 of the 31 us of its
-/// writeback; of the first two half is assumed to be under the lock, with which a writer and the flusher spin for 157 and 148 ms
-/// where those of 6.1 and 6.12 do for 204 and 223. Of the walks of page tables it is assumed.
+/// writeback; of the first two half is assumed to be under the lock, with which a writer and the flusher lose 157 and 148 ms
+/// where those of 6.1 and 6.12 lose about 100 and 110. Of the walks of page tables it is assumed.
 pub(crate) mod percent {
     pub(crate) const RMAP: u64 = 45;
     pub(crate) const UNMAP: u64 = 75;

@@ -154,17 +154,7 @@ pub(super) mod tests {
     pub(in super::super) fn cpus(cpus: u32) -> Kernel {
         let cpus = (0..cpus).map(|core| Cpu { node: 0, core }).collect();
         let machine = Machine::pc(&[1 << 16], 0, cpus, vec![vec![10]]).unwrap();
-        let alone = LoopCosts { work: 100.0, free_to_buddy: 0.0, count_s8: 0.0, count_u16: 0.0, count_word: 0.0 };
-        let costs = PageCosts {
-            clock_khz: 1_000_000,
-            alone,
-            shared_core: alone,
-            refetch: 0.0,
-            read_line: 0.0,
-            interleave: 0,
-            refill: 0,
-            lru_add: 0,
-        };
+        let costs = PageCosts::of_work(100.0);
         let (design, dialect) = (Design::Off, Dialect::V6_1);
         let early_drift_marks = false;
         let vmstat =

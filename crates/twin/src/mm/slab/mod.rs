@@ -189,7 +189,7 @@ impl Slab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hw::{Cpu, LoopCosts, Machine, PageCosts};
+    use crate::hw::{Cpu, Machine, PageCosts};
     use crate::mm::kernel::KernelRules;
     use crate::page_alloc::Rules;
     use crate::probe::Probe;
@@ -198,17 +198,7 @@ mod tests {
     /// A kernel, and a cache of eight objects to a block.
     fn cache() -> (Kernel, Slab) {
         let machine = Machine::pc(&[1 << 18], 0, vec![Cpu { node: 0, core: 0 }], vec![vec![10]]).unwrap();
-        let alone = LoopCosts { work: 100.0, free_to_buddy: 0.0, count_s8: 0.0, count_u16: 0.0, count_word: 0.0 };
-        let costs = PageCosts {
-            clock_khz: 1_000_000,
-            alone,
-            shared_core: alone,
-            refetch: 0.0,
-            read_line: 0.0,
-            interleave: 0,
-            refill: 0,
-            lru_add: 0,
-        };
+        let costs = PageCosts::of_work(100.0);
         let (design, dialect) = (Design::Off, Dialect::V6_1);
         let early_drift_marks = false;
         let vmstat =
