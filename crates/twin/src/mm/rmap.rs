@@ -24,6 +24,11 @@ pub(crate) struct At {
 }
 
 impl At {
+    /// The lock of the page table that maps the page.
+    fn table(self) -> Lock {
+        Lock::PageTable(self.region, self.page >> HUGE_ORDER)
+    }
+
     /// The page is locked in memory.
     pub(crate) fn locked(self, state: &AccessState) -> bool {
         state.regions[self.region].locked
@@ -86,8 +91,7 @@ impl AccessState {
         let (of, pages) = (&self.regions[at.region], at.page..at.page + (1 << order));
         // Entries of a folio that lie one after another are checked together (`folio_pte_batch`).
         let mappings = if of.file { of.mappings_of(&pages) } else { of.mapcount(at.page) };
-        let table = Lock::PageTable(at.region, at.page >> HUGE_ORDER);
-        kernel.spend_partly_locked(cpu, table, self.costs.rmap_page * mappings as u64, percent::RMAP);
+        kernel.spend_partly_locked(cpu, at.table(), self.costs.rmap_page * mappings as u64, percent::RMAP);
         self.touched(at.region, pages)
     }
 
@@ -96,7 +100,6 @@ impl AccessState {
         let at = self.of_content(content);
         let node = kernel.node_of_frame(page);
         let pages = 1u64 << kernel.alloc.frames.order(page);
-        let table = Lock::PageTable(at.region, at.page >> HUGE_ORDER);
         self.clear_marks(at.region, at.page..at.page + pages);
         let region = &mut self.regions[at.region];
         let elsewhere = region.cpus.without(cpu);
@@ -106,7 +109,7 @@ impl AccessState {
             let mapped = all.filter(|&page| region.unmap_everywhere(page, node)).count();
             let further = mapped.saturating_sub(1) as u64;
             let time = (self.costs.unmap_page + self.costs.unmap_further * further) * mappings;
-            kernel.spend_partly_locked(cpu, table, time, percent::UNMAP);
+            kernel.spend_partly_locked(cpu, at.table(), time, percent::UNMAP);
             kernel.stat.pages.add(node, NodeItem::Mapped, -(mapped as i64));
             return if mapped > 0 { elsewhere } else { Cpus::default() };
         }
@@ -116,7 +119,7 @@ impl AccessState {
         }
         // A huge page's entry is split first, and each of the new ones replaced.
         let time = self.costs.unmap_page * pages * region.mapcount(at.page).max(1) as u64;
-        kernel.spend_partly_locked(cpu, table, time, percent::UNMAP);
+        kernel.spend_partly_locked(cpu, at.table(), time, percent::UNMAP);
         let slots = self.swap.slot_of(page).unwrap_or_default();
         if region.take_rewritten(at.page..at.page + pages) {
             kernel.alloc.frames.set_flag(page, Flag::Dirty, true);

@@ -142,7 +142,7 @@ impl Kernel {
         let beyond = did.saturating_sub(end);
         budget.used -= beyond;
         *clock -= beyond;
-        let sections = budget.locks.end_turn(cpu, end, did).into();
+        let sections = budget.locks.end_turn(cpu, end, did);
         Ended { beyond, end, waits: waits.map(|at| did - at).collect(), sections }
     }
 

@@ -325,11 +325,11 @@ impl Kernel {
     pub(crate) fn free_unchecked(&mut self, cpu: u32, task: Task, page: Pfn) -> Result<(), NotAllocated> {
         let zone = self.alloc.frames.zone(page);
         let (alloc, mut ctx) = self.split(cpu, task);
-        let given_back = alloc.free(&mut ctx, page)?;
+        let to_buddy = alloc.free(&mut ctx, page)?;
         let &Times { free, free_to_buddy, .. } = self.times(cpu);
         self.spend(cpu, free);
-        if given_back > 0 {
-            self.spend_locked(cpu, Lock::Zone(zone), given_back * free_to_buddy);
+        if to_buddy > 0 {
+            self.spend_locked(cpu, Lock::Zone(zone), to_buddy * free_to_buddy);
         }
         Ok(())
     }

@@ -7,10 +7,11 @@
 //! time of their own hold a lock for microseconds, and wait for none.
 //!
 //! Not modelled: locks of run queues and others, those of page tables in faults, and of additions to a file by read-ahead. In
-//! reclaim with swap guests spin much longer than the twin. Checked by tests here and by times in guests (`tests/lab_time.rs`).
+//! reclaim with swap guests lose two to five times as much as the twin. Checked by tests here and by times in guests (`tests/lab_time.rs`).
 
 use super::Kernel;
 use crate::time::Ps;
+use std::collections::VecDeque;
 
 /// A lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,8 @@ pub(crate) enum Lock {
     PageTable(usize, u64),
 }
 
-/// Work under a lock: what is left of a step's work when the lock is taken, and when it is released.
+/// Work under a lock, from when it is taken until it is released: by the CPU's clock while the step is simulated, later as what is
+/// then left of the step's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     pub lock: Lock,
@@ -52,7 +54,7 @@ pub(crate) mod percent {
 pub(crate) struct Spinlocks {
     /// When the turn under way ends.
     turn_end: Ps,
-    /// Work under locks beyond that, by the CPU's clock.
+    /// Work under locks beyond that.
     sections: Vec<Section>,
     /// By which CPUs that have no turn.
     held: Vec<(Lock, u32)>,
@@ -67,11 +69,14 @@ impl Spinlocks {
     }
 
     /// A CPU's turn ends at a time, when it had come to `did`: the work under locks that is left.
-    pub(super) fn end_turn(&mut self, cpu: u32, end: Ps, did: Ps) -> Vec<Section> {
-        let left = |section: Section| Section { from: did - section.from, to: did - section.to, ..section };
-        let beyond: Vec<_> = self.sections.drain(..).filter(|section| section.to > end).collect();
-        self.held.extend(beyond.iter().filter(|section| section.from < end).map(|section| (section.lock, cpu)));
-        beyond.into_iter().map(left).collect()
+    pub(super) fn end_turn(&mut self, cpu: u32, end: Ps, did: Ps) -> VecDeque<Section> {
+        let beyond = self.sections.drain(..).filter(|section| section.to > end);
+        let held = &mut self.held;
+        let left = |Section { lock, from, to }| {
+            held.extend((from < end).then_some((lock, cpu)));
+            Section { lock, from: did - from, to: did - to }
+        };
+        beyond.map(left).collect()
     }
 }
 
@@ -94,7 +99,7 @@ impl Kernel {
     }
 
     fn spend_locked_in_turn(&mut self, cpu: u32, lock: Lock, time: Ps) {
-        let end = self.budget.as_mut().map_or(0, |budget| budget.locks.turn_end);
+        let end = self.budget.as_ref().map_or(0, |budget| budget.locks.turn_end);
         if self.clock(cpu) < end && self.is_locked(lock, cpu) {
             self.spend(cpu, end - self.clock(cpu));
         }
@@ -107,10 +112,9 @@ impl Kernel {
     }
 
     /// True if another CPU holds a lock, which has something to run, but no turn.
-    pub(crate) fn is_locked(&mut self, lock: Lock, cpu: u32) -> bool {
-        let Some(budget) = &mut self.budget else { return false };
-        let busy = &self.busy;
-        budget.locks.held.iter().any(|&(held, by)| held == lock && by != cpu && busy[by as usize])
+    pub(crate) fn is_locked(&self, lock: Lock, cpu: u32) -> bool {
+        let held = self.budget.iter().flat_map(|budget| &budget.locks.held);
+        held.into_iter().any(|&(held, by)| held == lock && by != cpu && self.busy[by as usize])
     }
 
     /// A CPU's turn ends under a lock.
