@@ -20,6 +20,7 @@ impl Engine<'_> {
             | Activity::Kcompactd(_)
             | Activity::Flusher(_)
             | Activity::BioEndIo(_)
+            | Activity::Reporting(_)
             | Activity::Exiting(_) => None,
         });
         self.memory.end_epoch(accessors.flat_map(Accessor::take_touches));

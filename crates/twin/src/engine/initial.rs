@@ -32,16 +32,15 @@ impl Engine<'_> {
         for (_, run) in lists().chain(waiting().map(|(node, run)| (*node, run))) {
             others.pages[kind_of(run)] += run.folios << run.order;
         }
-        others.regions = [0, 1, 2, 3].map(|kind| {
-            let (pages, anon, file) = (others.pages[kind], kind == ANON, kind >= FILE);
-            let (exec, locked, huge, policy) = (false, false, Vec::new(), Policy::Default);
-            let shape = Shape { pages, parts: 1, anon, file, huge, exec, locked, policy };
-            let mut region = Region::new(shape, self.kernel.machine.nodes.len(), self.memory.next_base());
-            region.held = kind == HELD;
-            region.add_mapper();
-            self.memory.regions.push(region);
-            self.memory.regions.len() - 1
-        });
+        // Anonymous ones are the recorder's and of the processes; of each the same share.
+        let programs = self.processes.len() as u64 + 1;
+        others.share = others.pages[ANON].div_ceil(programs).max(1);
+        others.programs = (0..programs).map(|_| self.region_of_others(ANON, others.share)).collect();
+        for (process, &region) in self.processes.iter_mut().zip(&others.programs[1..]) {
+            process.image.push(region);
+            process.program = Some(region);
+        }
+        others.regions = [SHMEM, FILE, HELD].map(|kind| self.region_of_others(kind, others.pages[kind]));
         for vec in &lru.lruvecs {
             for run in vec.lists.iter().flatten() {
                 for page in self.others(&mut others, vec.node as usize, run)? {
@@ -68,6 +67,17 @@ impl Engine<'_> {
         Ok(())
     }
 
+    /// A region for that many pages of a kind.
+    fn region_of_others(&mut self, kind: usize, pages: u64) -> usize {
+        let (parts, anon, file, exec, locked) = (1, kind == ANON, is_file(kind), false, false);
+        let shape = Shape { pages, parts, anon, file, huge: Vec::new(), exec, locked, policy: Policy::Default };
+        let mut region = Region::new(shape, self.kernel.machine.nodes.len(), self.memory.next_base());
+        (region.held, region.users) = (kind == HELD, u32::from(kind == ANON));
+        region.add_mapper();
+        self.memory.regions.push(region);
+        self.memory.regions.len() - 1
+    }
+
     /// Pages of a run of alike ones, prepared.
     fn others(&mut self, others: &mut Others, node: usize, run: &Run) -> Result<Vec<Pfn>, RunError> {
         let kind = kind_of(run);
@@ -75,7 +85,7 @@ impl Engine<'_> {
         let zone = node * ZONES + zone as usize;
         let caller = Caller::new(0, Task::default(), Policy::Default);
         let flags = [
-            (Flag::Swapbacked, kind < FILE),
+            (Flag::Swapbacked, matches!(kind, ANON | SHMEM)),
             (Flag::Active, run.active),
             (Flag::Referenced, run.referenced),
             (Flag::Dirty, run.dirty),
@@ -87,10 +97,10 @@ impl Engine<'_> {
         for _ in 0..run.folios {
             // Another kernel than the one that was seen may have less.
             let Some(page) = self.kernel.alloc.take_for(zone, run.order, Migratetype::Movable) else { break };
-            let region = &mut self.memory.regions[others.regions[kind]];
-            let place = others.used[kind];
+            let (region, place) = others.place(kind);
+            let region = &mut self.memory.regions[region];
             (0..1 << run.order).for_each(|i| region.put(place + i, page + i as u32, node));
-            if kind == SHMEM || run.mapped && kind >= FILE {
+            if kind == SHMEM || run.mapped && is_file(kind) {
                 region.map_shared(0, place, node);
             }
             if run.mapped {
@@ -100,7 +110,7 @@ impl Engine<'_> {
             others.used[kind] += 1 << run.order;
             self.kernel.prepare(&caller, page, region.content(place), &flags);
             region.items().iter().for_each(|&item| self.kernel.stat.pages.add(node, item, 1 << run.order));
-            if run.dirty && kind >= FILE {
+            if run.dirty && is_file(kind) {
                 self.kernel.count_dirty(page, 1);
             }
             pages.push(page);
@@ -150,11 +160,16 @@ impl Engine<'_> {
 }
 
 /// Kinds of regions that stand for memory of other programs.
-const ANON: usize = 0;
-const SHMEM: usize = 1;
-const FILE: usize = 2;
+const SHMEM: usize = 0;
+const FILE: usize = 1;
 /// Pages of a device with buffers.
-const HELD: usize = 3;
+const HELD: usize = 2;
+/// Memory of programs, which has several regions.
+const ANON: usize = 3;
+
+fn is_file(kind: usize) -> bool {
+    matches!(kind, FILE | HELD)
+}
 
 fn kind_of(run: &Run) -> usize {
     match run.backing {
@@ -170,5 +185,20 @@ fn kind_of(run: &Run) -> usize {
 struct Others {
     pages: [u64; 4],
     used: [u64; 4],
-    regions: [usize; 4],
+    /// Of those that are not anonymous.
+    regions: [usize; 3],
+    /// Of programs, and how many pages each has.
+    programs: Vec<usize>,
+    share: u64,
+}
+
+impl Others {
+    /// Region and place in it of the next page of a kind.
+    fn place(&self, kind: usize) -> (usize, u64) {
+        let next = self.used[kind];
+        match self.regions.get(kind) {
+            Some(&region) => (region, next),
+            None => (self.programs[(next / self.share) as usize], next % self.share),
+        }
+    }
 }

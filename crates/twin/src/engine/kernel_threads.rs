@@ -93,9 +93,11 @@ impl Engine<'_> {
                 Activity::Kcompactd(kcompactd) => kcompactd.step(&mut ctx),
                 Activity::Flusher(flusher) => flusher.step(&mut ctx),
                 Activity::BioEndIo(end_io) => end_io.step(&mut ctx),
-                Activity::Nothing | Activity::Action(..) | Activity::Accessing(_) | Activity::Exiting(_) => {
-                    return Step::Ended;
-                }
+                Activity::Nothing
+                | Activity::Action(..)
+                | Activity::Accessing(_)
+                | Activity::Reporting(_)
+                | Activity::Exiting(_) => return Step::Ended,
             };
             match came {
                 Poll::On => {}

@@ -44,6 +44,8 @@ pub(crate) enum Due {
     Start(usize),
     /// A phase of a process has lasted its duration.
     PhaseEnd(usize, usize),
+    /// A process has reported the end of a phase, or its own.
+    Reported(usize, bool),
     /// A thread has slept enough; the number of the sleep.
     Wake(usize, u64),
     /// The recorder has slept enough in reclaim.
@@ -306,6 +308,8 @@ impl<'a> Engine<'a> {
         for process in 0..self.processes.len() {
             if self.processes[process].phase.is_some() {
                 self.close_phase(process, now)?;
+            } else if self.processes[process].lives() {
+                self.stop_threads(process, now)?;
             }
         }
         debug_assert!(self.kernel.reclaim.no_task_sleeps(), "a task that is gone still sleeps in reclaim");
@@ -372,7 +376,10 @@ impl<'a> Engine<'a> {
                     self.kernel.woken_by_timer(self.threads[thread].caller.cpu);
                 }
             }
-            Due::PhaseEnd(..) | Due::Wake(..) => {}
+            Due::Reported(process, exits) if self.processes[process].lives() => {
+                self.reported(process, exits, timer.at)?;
+            }
+            Due::PhaseEnd(..) | Due::Reported(..) | Due::Wake(..) => {}
             Due::RecorderWakes => self.recorder_wakes(timer.at * PS_PER_NS)?,
             Due::Written(request) => {
                 self.transferred(timer.cpu, request, timer.at)?;

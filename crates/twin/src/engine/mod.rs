@@ -27,6 +27,7 @@ mod phases;
 mod process;
 mod psi;
 mod recorder;
+mod report;
 mod sample;
 mod slowpath;
 mod step;

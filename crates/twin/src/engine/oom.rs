@@ -53,8 +53,9 @@ impl Engine<'_> {
 
     /// The threads of a process stop, and its memory is freed.
     fn end_victim(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
-        if self.processes[process].phase.is_some() {
-            self.close_phase(process, at)?;
+        match self.processes[process].phase {
+            Some(_) => self.close_phase(process, at)?,
+            None => self.stop_threads(process, at)?,
         }
         self.exit_at_once(process, at)
     }

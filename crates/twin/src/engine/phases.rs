@@ -103,7 +103,7 @@ impl Engine<'_> {
         let this = &mut self.processes[process];
         let phase = this.next;
         if phase == this.phases.len() {
-            return self.exit(process, at);
+            return self.end_program(process, at);
         }
         if phase > 0 && this.phases[phase - 1].what == What::Populate {
             self.populated(process);
@@ -156,6 +156,11 @@ impl Engine<'_> {
     /// The activity of a thread has ended: the next one of its phase begins.
     pub(super) fn go_on(&mut self, thread: usize) -> Result<(), RunError> {
         let at = &mut self.threads[thread];
+        if let Activity::Reporting(report) = &at.activity {
+            let exits = report.exits();
+            at.activity = Activity::Nothing;
+            return self.end_report(thread, exits);
+        }
         let process = at.process;
         let Some(phase) = self.processes[process].phase else { return Ok(()) };
         let next = match &at.activity {
@@ -166,6 +171,7 @@ impl Engine<'_> {
             | Activity::Kcompactd(_)
             | Activity::Flusher(_)
             | Activity::BioEndIo(_)
+            | Activity::Reporting(_)
             | Activity::Exiting(_) => None,
         };
         if let Activity::Accessing(accessor) = std::mem::take(&mut at.activity) {
@@ -210,6 +216,7 @@ impl Engine<'_> {
                 | Activity::Kcompactd(_)
                 | Activity::Flusher(_)
                 | Activity::BioEndIo(_)
+                | Activity::Reporting(_)
                 | Activity::Exiting(_) => self.threads[thread].touched.as_ref(),
             });
         let accesses = accessor.flat_map(|accessor| &accessor.list);
@@ -304,11 +311,11 @@ impl Engine<'_> {
     /// A phase of a process ends, and the next begins when the sample of its end has been taken.
     pub(super) fn end_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         self.close_phase(process, at)?;
-        self.ask_for_sample(process, at)
+        self.report(process, at)
     }
 
-    /// Takes all threads of a process from what they do and notes what the phase has achieved.
-    pub(crate) fn close_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+    /// Takes all threads of a process from what they do.
+    pub(super) fn stop_threads(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
         for thread in self.processes[process].threads.clone() {
             // Where a thread has slept, time may have stood still since.
             self.kernel.wait(self.threads[thread].caller.cpu, at * PS_PER_NS);
@@ -350,9 +357,16 @@ impl Engine<'_> {
                 | Activity::Kcompactd(_)
                 | Activity::Flusher(_)
                 | Activity::BioEndIo(_)
+                | Activity::Reporting(_)
                 | Activity::Exiting(_) => {}
             }
         }
+        Ok(())
+    }
+
+    /// Takes all threads of a process from what they do and notes what the phase has achieved.
+    pub(crate) fn close_phase(&mut self, process: usize, at: Ns) -> Result<(), RunError> {
+        self.stop_threads(process, at)?;
         let config = &self.scenario.processes[process];
         let placement = self.placement(process);
         let mut result = self.processes[process].result(config, &self.threads, placement, at);

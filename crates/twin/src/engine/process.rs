@@ -2,6 +2,7 @@
 
 use super::action_stats::{ActionStats, Part};
 use super::exit::Exit;
+use super::report::Report;
 use super::turns::Overrun;
 use crate::build;
 use crate::build::BuildError;
@@ -91,6 +92,8 @@ pub(crate) enum Activity {
     Flusher(Flusher),
     /// Ending writes.
     BioEndIo(BioEndIo),
+    /// Reading the memory of its program.
+    Reporting(Box<Report>),
     /// Freeing the memory of its process, which has ended.
     Exiting(Exit),
 }
@@ -139,6 +142,8 @@ pub(crate) struct Process {
     pub mappers: Vec<usize>,
     /// Numbers of its other areas among all regions; none if they are not modelled.
     pub image: Vec<usize>,
+    /// Among these, memory of its program that the state of a guest has.
+    pub program: Option<usize>,
     /// Names of its regions.
     pub region_names: Vec<String>,
     /// Its phases; the first may be that which populates.
@@ -268,6 +273,7 @@ pub(super) fn workload(scenario: &Scenario, trace: Option<&Trace>) -> Result<Wor
             regions: of,
             mappers,
             image: Vec::new(),
+            program: None,
             region_names: config.regions.iter().map(|region| region.name.clone()).collect(),
             phases: first_phase
                 .into_iter()
@@ -377,6 +383,7 @@ impl Process {
             regions: Vec::new(),
             mappers: Vec::new(),
             image: Vec::new(),
+            program: None,
             region_names: Vec::new(),
             phases: Vec::new(),
             phase: None,

@@ -212,6 +212,7 @@ impl Engine<'_> {
                 Ok(self.work_of_kernel(thread, until))
             }
             Activity::Action(..) => self.act(thread, end, denied),
+            Activity::Reporting(_) => self.go_on_reporting(thread, end),
             Activity::Exiting(_) => Ok(self.go_on_exiting(thread, end)?),
             Activity::Accessing(_) => {
                 self.memory.denied = denied;

@@ -126,6 +126,7 @@ impl Engine<'_> {
                 Activity::Kcompactd(_) => "kcompactd".into(),
                 Activity::Flusher(_) => "the flusher".into(),
                 Activity::BioEndIo(_) => "ending writes".into(),
+                Activity::Reporting(_) => "reading its program's memory".into(),
                 Activity::Exiting(_) => "its exit".into(),
             },
         }

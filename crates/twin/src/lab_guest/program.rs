@@ -1,0 +1,19 @@
+//! Memory of the lab's programs: of mmtwin-agent's processes, besides their regions.
+//!
+//! A guest's state has these pages on its LRU lists, anonymous ones, of which each process has about as many as the
+//! recorder (6.1: 489 without a process and 512 more with each, 6.12: 493 and 509). Which page belongs to whom is not known:
+//! they are divided in the order of the lists, in which the recorder's are the oldest. A process reads some of them when a
+//! phase has ended and before it exits: numbers by the faults of guests whose memory had been swapped meanwhile (exceptions of
+//! user mode by address, 6.1, 6.12 and 7.3). When it exits its pages are freed.
+//!
+//! Not modelled: pages of programs, which are in tmpfs (by such faults a few, on 6.1 some 50 at an exit) and which a process
+//! that exits marks as accessed.
+
+/// Pages that a process reads when a phase has ended: 91 of the heap, 16 of data, 3 of the stack.
+pub(crate) const OF_PHASE: u64 = 110;
+
+/// Pages that it reads before it exits.
+pub(crate) const OF_END: u64 = 145;
+
+/// Pages more for each other thread.
+pub(crate) const OF_THREAD: u64 = 26;
