@@ -23,8 +23,9 @@ const OF_2012: &str = "prune_super";
 const OF_SUPERBLOCK: u64 = 1024;
 
 impl Engine<'_> {
-    /// Takes over the lists. Their pages are taken from what is free, so zones must still have more than they had.
-    pub(super) fn restore_lru(&mut self, lru: &Lru) -> Result<(), RunError> {
+    /// Takes over the lists. Their pages are taken from what is free, so zones must still have more than they had. Returns
+    /// the region of the recorder's memory.
+    pub(super) fn restore_lru(&mut self, lru: &Lru) -> Result<usize, RunError> {
         let lists = || lru.lruvecs.iter().flat_map(|vec| vec.lists.iter().flatten().map(|run| (vec.node, run)));
         let batches = || lru.batches.iter().filter(|batch| batch.name == "lru_add");
         let waiting = || batches().flat_map(|batch| &batch.runs);
@@ -64,7 +65,7 @@ impl Engine<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(others.programs[0])
     }
 
     /// A region for that many pages of a kind.

@@ -229,9 +229,8 @@ impl<'a> Engine<'a> {
             psi: None,
             kernel,
         };
-        if let Some(lru) = engine.options.state.lru.take() {
-            engine.restore_lru(&lru)?;
-        }
+        let lru = engine.options.state.lru.take();
+        let program = lru.map(|lru| engine.restore_lru(&lru)).transpose()?;
         let shrinkers = std::mem::take(&mut engine.options.state.shrinkers);
         engine.restore_shrinkers(&shrinkers);
         let state = &engine.options.state;
@@ -245,6 +244,7 @@ impl<'a> Engine<'a> {
         engine.psi = psi::of(scenario, &engine.kernel, &engine.threads);
         let began = engine.options.state.began.first().and_then(|threads| threads.first()).copied();
         engine.recorder = Recorder::of(scenario, &engine.kernel.machine, began);
+        engine.recorder.iter_mut().for_each(|recorder| recorder.program = program);
         engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }

@@ -164,6 +164,11 @@ impl Engine<'_> {
         while self.kernel.clock(cpu) < until {
             let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.is_busy()) else { break };
             recorder.begun = true;
+            step = self.read_recorder(cpu, until)?;
+            if step != Step::Ended {
+                break;
+            }
+            let Some(recorder) = &self.recorder else { break };
             if recorder.left == 0 {
                 step = self.open_numa_maps(cpu, until)?;
                 if step != Step::Ended {

@@ -1,15 +1,18 @@
-//! A process of the lab and the memory of its program ([`program`](crate::lab_guest::program)): it reports the end of a phase,
-//! and ends.
+//! Processes of the lab and the memory of their program ([`program`](crate::lab_guest::program)): a process reports the end of a
+//! phase, and ends; the recorder takes a sample.
 //!
 //! The first thread reads pages of that memory in order. Those that reclaim has swapped meanwhile are read from swap, for
 //! which it reclaims and waits as in any fault. Not modelled: that other threads read theirs at the same time.
 
 use super::RunError;
 use super::main_loop::{Due, Engine, Step, Stop};
+use super::numa_maps::Asked;
 use super::process::Activity;
-use crate::lab_guest::program::{OF_END, OF_PHASE, OF_THREAD};
+use crate::lab_guest::program::{OF_END, OF_PHASE, OF_SAMPLE, OF_THREAD};
 use crate::mm::filemap::{Reader, Touched};
 use crate::mm::region::Entry;
+use crate::mm::vmscan::TaskCtx;
+use crate::page_alloc::Caller;
 use crate::time::{Ns, PS_PER_NS, Ps};
 
 /// What a thread has yet to read of its program's memory.
@@ -75,6 +78,40 @@ impl Engine<'_> {
             report.page += 1;
         }
         Ok(Step::Ended)
+    }
+
+    /// The recorder reads pages of its own memory, for each sample, until a time; it has when the step has ended.
+    pub(super) fn read_recorder(&mut self, cpu: u32, until: Ps) -> Result<Step, Stop> {
+        let Some(recorder) = &mut self.recorder else { return Ok(Step::Ended) };
+        let Some(region) = recorder.program else { return Ok(Step::Ended) };
+        let pages = OF_SAMPLE.min(self.memory.regions[region].len());
+        let (mut page, mut reader) = (recorder.page, std::mem::take(&mut recorder.reader));
+        let mut step = Step::Ended;
+        while page < pages && step == Step::Ended {
+            let Entry::Gone(_) = self.memory.regions[region].entry(page) else {
+                self.memory.regions[region].touch(0, page);
+                page += 1;
+                continue;
+            };
+            if self.kernel.clock(cpu) >= until {
+                step = Step::On;
+                break;
+            }
+            let read = |ctx: &mut TaskCtx<'_>, caller: &mut Caller| {
+                ctx.memory.fault(ctx.kernel, caller, (region, 0, &mut reader), page, false)
+            };
+            match self.ask_as_recorder(cpu, until, read)? {
+                Asked::Got(Touched::Done | Touched::Again) => {}
+                Asked::Got(Touched::Wait(until)) => step = Step::Asleep(until),
+                Asked::Got(Touched::Locked) => step = Step::On,
+                Asked::Later(later) => step = later,
+                Asked::Denied => page += 1,
+            }
+        }
+        if let Some(recorder) = &mut self.recorder {
+            (recorder.page, recorder.reader) = (page, reader);
+        }
+        Ok(step)
     }
 
     /// A thread has read its program's memory.

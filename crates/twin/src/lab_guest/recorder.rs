@@ -5,12 +5,14 @@
 //! workload leaves free, or else like any other thread: it takes turns, is pulled by other CPUs and is a partner in
 //! swaps. It has no preferred node and its memory is not scanned. At the end of a phase, and before the first if that begins
 //! amid the run, the process's first thread wakes it, and it wakes that thread when it has its sample; how that moves both
-//! is in `engine/recorder.rs`, and what it allocates in `engine/numa_maps.rs`. Not modelled: that what it reads is read over
+//! is in `engine/recorder.rs`, and what it allocates in `engine/numa_maps.rs`; what
+//! it reads of its own memory is in [`super::program`]. Not modelled: that what it reads is read over
 //! the time of a sample. Its CPU at the beginning is guessed from where the first thread began. Checked by comparison with
 //! guests.
 
 use crate::frame::Pfn;
 use crate::hw::Machine;
+use crate::mm::filemap::Reader;
 use crate::mm::slowpath::AllocSlowpath;
 use crate::mm::vmscan::NodeReclaim;
 use crate::numa::{Mm, Numa, Task};
@@ -49,7 +51,11 @@ pub(crate) struct Recorder {
     pub private: Option<Pfn>,
     pub slowpath: Option<AllocSlowpath>,
     pub node_reclaim: Option<NodeReclaim>,
-    /// It has begun with that.
+    /// Memory of its program, of a guest's state, the next page of it that it reads for this sample, and its read-ahead.
+    pub program: Option<usize>,
+    pub page: u64,
+    pub reader: Reader,
+    /// It has begun with the sample.
     pub begun: bool,
     /// CPUs it may run on: one that is left free, or all.
     pub allowed: Option<u32>,
@@ -86,6 +92,7 @@ impl Recorder {
     /// Work after that under way.
     pub(crate) fn add(&mut self, work: Work) {
         self.left += work.kernel;
+        self.page = 0;
         self.files.splice(0..0, work.processes.into_iter().rev());
     }
 
