@@ -9,6 +9,7 @@ mod historic_reclaim;
 mod huge_pages;
 mod keys;
 mod lab_contention;
+mod lab_programs;
 mod lab_swap;
 mod lab_time;
 mod large_folios;

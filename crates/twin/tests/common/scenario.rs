@@ -148,17 +148,17 @@ impl Blocks {
 pub fn ran_with(text: &str, sets: &[String]) -> Finished {
     let scenario =
         mmtwin_scenario::parse("test", text, Path::new(""), sets).unwrap_or_else(|faults| panic!("{faults}"));
-    run_it(&scenario, false, None).unwrap_or_else(|error| panic!("{error}"))
+    run_it(&scenario, false, None, State::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn scenario(text: &str) -> Result<Scenario, String> {
     mmtwin_scenario::parse("test", text, Path::new(""), &[]).map_err(|faults| faults.to_string())
 }
 
-fn run_it(scenario: &Scenario, explicit: bool, trace: Option<Trace>) -> Result<Finished, String> {
+fn run_it(scenario: &Scenario, explicit: bool, trace: Option<Trace>, state: State) -> Result<Finished, String> {
     let mut kept = Kept::default();
     let events = mmtwin_twin::engine::kinds(scenario);
-    let options = Options { state: State::default(), explicit, trace, events, progress: &mut |_| {} };
+    let options = Options { state, explicit, trace, events, progress: &mut |_| {} };
     let ran = run(scenario, options, &mut kept).map_err(|error| error.to_string())?;
     assert!(kept.events.is_sorted_by_key(|event| (event.0, event.1)), "events in order");
     let Kept { counters, events, shrunk, isolated, blocks, .. } = kept;
@@ -167,12 +167,17 @@ fn run_it(scenario: &Scenario, explicit: bool, trace: Option<Trace>) -> Result<F
 
 /// Runs a scenario.
 pub fn ran(text: &str) -> Finished {
-    run_it(&scenario(text).unwrap(), false, None).unwrap_or_else(|error| panic!("{error}"))
+    run_it(&scenario(text).unwrap(), false, None, State::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs a scenario from a state.
+pub fn ran_from(text: &str, state: State) -> Finished {
+    run_it(&scenario(text).unwrap(), false, None, state).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs a scenario in explicit mode.
 pub fn ran_explicitly(text: &str) -> Finished {
-    run_it(&scenario(text).unwrap(), true, None).unwrap_or_else(|error| panic!("{error}"))
+    run_it(&scenario(text).unwrap(), true, None, State::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Replays an access trace: time, pid, page and whether it is written.
@@ -180,12 +185,15 @@ pub fn replayed(text: &str, touches: impl IntoIterator<Item = (u64, i32, u64, bo
     let scenario = scenario(text).unwrap();
     let mut trace = Trace::new(&scenario);
     touches.into_iter().for_each(|(at, pid, page, write)| trace.add(at, pid, page, write).unwrap());
-    run_it(&scenario, false, Some(trace)).unwrap_or_else(|error| panic!("{error}"))
+    run_it(&scenario, false, Some(trace), State::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Why a scenario is refused.
 pub fn refused(text: &str) -> String {
-    scenario(text).and_then(|scenario| run_it(&scenario, false, None)).err().unwrap_or_else(|| panic!("it runs"))
+    scenario(text)
+        .and_then(|scenario| run_it(&scenario, false, None, State::default()))
+        .err()
+        .unwrap_or_else(|| panic!("it runs"))
 }
 
 /// A process's region.
