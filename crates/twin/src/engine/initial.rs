@@ -1,7 +1,8 @@
 //! The LRU lists of a kernel that has been running, as the lab's `/proc/mmtwin_lru` and `/proc/mmtwin_shrinkers` showed
 //! them: its reclaimable memory, in order.
 //!
-//! The pages are there with their flags and belong to no thread of the run: they are never accessed. Pages of a block
+//! The pages are there with their flags. Anonymous ones are the recorder's and the processes', which read some of them
+//! ([`super::report`]); all others belong to no thread of the run and are never accessed. Pages of a block
 //! device whose buffers the file system holds are activated when reclaim scans them. Pages on the unevictable list and
 //! the kinds of shrinkers' objects are not known. Files of the workload are on the disk that was mounted last.
 
