@@ -1,7 +1,7 @@
 //! Memory of the lab's programs: of mmtwin-agent's processes, besides their regions.
 //!
 //! A guest's state has these pages on its LRU lists, anonymous ones, of which each process has about as many as the
-//! recorder (6.1: 489 without a process and 512 more with each, 6.12: 493 and 509). Which page belongs to whom is not known:
+//! recorder (6.1: 1,001 with one process and 2,025 with three, 6.12: 1,002 and 2,020). Which page belongs to whom is not known:
 //! they are divided in the order of the lists, in which the recorder's are the oldest. A process reads some of them when a
 //! phase has ended and before it exits: numbers by the faults of guests whose memory had been swapped meanwhile (exceptions of
 //! user mode by address, 6.1, 6.12 and 7.3). When it exits its pages are freed.
