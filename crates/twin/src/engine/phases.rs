@@ -157,7 +157,7 @@ impl Engine<'_> {
     pub(super) fn go_on(&mut self, thread: usize) -> Result<(), RunError> {
         let at = &mut self.threads[thread];
         if let Activity::Reporting(report) = &at.activity {
-            let exits = report.exits();
+            let exits = report.exits;
             at.activity = Activity::Nothing;
             return self.end_report(thread, exits);
         }

@@ -4,16 +4,29 @@
 //! Messages between them wake with `WF_SYNC`: whoever is woken comes to the node of its waker, if that is alone on its
 //! CPU, to an idle CPU there or beside the waker. Where a node has one CPU, each is known to wake too many others
 //! (`wake_wide`), and it stays where it was. Not modelled: `wake_affine_weight`, `recent_used_cpu`, the limit of the
-//! search (`SIS_UTIL`), flips of wakees. Checked by migrations in guests (docs/model/notebook.md).
+//! search (`SIS_UTIL`), flips of wakees; that the end of what it waits for in reclaim wakes it early. Checked by migrations in guests (docs/model/notebook.md).
 
 use super::RunError;
 use super::main_loop::{Due, Engine, Step, Stop};
 use super::thread_moves::is_allowed;
-use crate::lab_guest::recorder::Work;
+use crate::lab_guest::recorder::{PID, Work};
+use crate::mm::slowpath::{self, AllocSlowpath, Outcome, Progress};
+use crate::mm::vmscan::TaskCtx;
+use crate::page_alloc::{AllocationFailure, Caller, Policy};
+use crate::probe::Task;
 use crate::time::{Ns, PS_PER_NS, Ps};
 
 /// Nodes that are farther apart do not wake each other's threads away (`node_reclaim_distance`).
 const FAR: u8 = 30;
+
+/// What became of something that the recorder needs memory for.
+pub(super) enum Asked<T> {
+    Got(T),
+    /// It reclaims, or sleeps, and asks again.
+    Later(Step),
+    /// It does without.
+    Denied,
+}
 
 impl Engine<'_> {
     /// Number of the recorder's task, behind those of the threads, if it is one.
@@ -155,6 +168,46 @@ impl Engine<'_> {
         self.kernel.woken_by_timer(cpu);
         self.make_ready(cpu);
         Ok(())
+    }
+
+    /// The recorder does something that needs memory, for which it reclaims until a time if there is none.
+    pub(super) fn ask_as_recorder<T>(
+        &mut self,
+        cpu: u32,
+        until: Ps,
+        ask: impl FnOnce(&mut TaskCtx<'_>, &mut Caller) -> Result<T, AllocationFailure>,
+    ) -> Result<Asked<T>, Stop> {
+        let Some(recorder) = &mut self.recorder else { return Ok(Asked::Denied) };
+        let task = Task { pid: PID, tgid: PID };
+        let mut caller = Caller::new(cpu, task, Policy::Default);
+        let mut ctx = TaskCtx { kernel: &mut self.kernel, memory: &mut self.memory, cpu, task };
+        let progress = slowpath::reclaim_node(&mut ctx, &mut recorder.node_reclaim, until);
+        match progress.or_else(|| recorder.slowpath.as_mut()?.reclaim(&mut ctx, until)) {
+            Some(Progress::On) => return Ok(Asked::Later(Step::On)),
+            Some(Progress::Asleep(until, _)) => return Ok(Asked::Later(Step::Asleep(until))),
+            Some(Progress::Still | Progress::Waits) => {
+                recorder.slowpath = None;
+                return Ok(Asked::Denied);
+            }
+            None => {}
+        }
+        ctx.kernel.awaited = recorder.slowpath.as_ref().map(AllocSlowpath::request);
+        let got = ask(&mut ctx, &mut caller);
+        ctx.kernel.awaited = None;
+        match got {
+            Ok(got) => {
+                slowpath::alloc_slowpath_ends(&mut ctx, recorder.slowpath.take());
+                Ok(Asked::Got(got))
+            }
+            Err(failure) => {
+                let of = (&mut recorder.slowpath, &mut recorder.node_reclaim);
+                match slowpath::alloc_slowpath(&mut ctx, of, failure) {
+                    Outcome::Retry => Ok(Asked::Later(Step::On)),
+                    Outcome::Kill(failure) if self.kill_by(&caller, &failure)? => Ok(Asked::Later(Step::On)),
+                    Outcome::Kill(_) | Outcome::Deny | Outcome::Fail(_) => Ok(Asked::Denied),
+                }
+            }
+        }
     }
 
     /// The recorder, which has run until `begin`, works until a time, or until its sample is done.

@@ -6,13 +6,14 @@
 
 use super::RunError;
 use super::main_loop::{Due, Engine, Step, Stop};
-use super::numa_maps::Asked;
 use super::process::Activity;
+use super::recorder::Asked;
 use crate::lab_guest::program::{OF_END, OF_PHASE, OF_SAMPLE, OF_THREAD};
 use crate::mm::filemap::{Reader, Touched};
 use crate::mm::region::Entry;
 use crate::mm::vmscan::TaskCtx;
 use crate::page_alloc::Caller;
+use crate::sched::TaskState;
 use crate::time::{Ns, PS_PER_NS, Ps};
 
 /// What a thread has yet to read of its program's memory.
@@ -22,7 +23,7 @@ pub(crate) struct Report {
     page: u64,
     pages: u64,
     /// Its process exits then.
-    exits: bool,
+    pub(super) exits: bool,
     reader: Reader,
 }
 
@@ -116,7 +117,7 @@ impl Engine<'_> {
 
     /// A thread has read its program's memory.
     pub(super) fn end_report(&mut self, thread: usize, exits: bool) -> Result<(), RunError> {
-        self.stop_running(thread, crate::sched::TaskState::default())?;
+        self.stop_running(thread, TaskState::default())?;
         let at = &self.threads[thread];
         self.fix(self.kernel.clock(at.caller.cpu).div_ceil(PS_PER_NS), Due::Reported(at.process, exits));
         Ok(())
@@ -125,12 +126,5 @@ impl Engine<'_> {
     /// A process has reported the end of a phase, or its own.
     pub(super) fn reported(&mut self, process: usize, exits: bool, at: Ns) -> Result<(), RunError> {
         if exits { self.exit(process, at) } else { self.ask_for_sample(process, at) }
-    }
-}
-
-impl Report {
-    /// Its process exits when all is read.
-    pub(super) fn exits(&self) -> bool {
-        self.exits
     }
 }
