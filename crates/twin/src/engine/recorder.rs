@@ -4,7 +4,8 @@
 //! Messages between them wake with `WF_SYNC`: whoever is woken comes to the node of its waker, if that is alone on its
 //! CPU, to an idle CPU there or beside the waker. Where a node has one CPU, each is known to wake too many others
 //! (`wake_wide`), and it stays where it was. Not modelled: `wake_affine_weight`, `recent_used_cpu`, the limit of the
-//! search (`SIS_UTIL`), flips of wakees; that the end of what it waits for in reclaim wakes it early. Checked by migrations in guests (docs/model/notebook.md).
+//! search (`SIS_UTIL`), flips of wakees; that the end of what it waits for in reclaim wakes it early. Checked by migrations
+//! in guests (docs/model/notebook.md).
 
 use super::RunError;
 use super::main_loop::{Due, Engine, Step, Stop};
