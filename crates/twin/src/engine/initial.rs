@@ -1,8 +1,8 @@
 //! The LRU lists of a kernel that has been running, as the lab's `/proc/mmtwin_lru` and `/proc/mmtwin_shrinkers` showed
 //! them: its reclaimable memory, in order.
 //!
-//! The pages are there with their flags. Anonymous ones are the recorder's and the processes', which read some of them
-//! ([`super::report`]); all others belong to no thread of the run and are never accessed. Pages of a block
+//! The pages are there with their flags. Anonymous ones, but for large folios, are the recorder's and the processes', which
+//! read some of them ([`super::report`]); all others belong to no thread of the run and are never accessed. Pages of a block
 //! device whose buffers the file system holds are activated when reclaim scans them. Pages on the unevictable list and
 //! the kinds of shrinkers' objects are not known. Files of the workload are on the disk that was mounted last.
 
@@ -34,15 +34,15 @@ impl Engine<'_> {
         for (_, run) in lists().chain(waiting().map(|(node, run)| (*node, run))) {
             others.pages[kind_of(run)] += run.folios << run.order;
         }
-        // Anonymous ones are the recorder's and of the processes; of each the same share.
+        // The recorder and each process have the same share.
         let programs = self.processes.len() as u64 + 1;
-        others.share = others.pages[ANON].div_ceil(programs).max(1);
-        others.programs = (0..programs).map(|_| self.region_of_others(ANON, others.share)).collect();
+        others.share = others.pages[PROGRAM].div_ceil(programs).max(1);
+        others.programs = (0..programs).map(|_| self.region_of_others(PROGRAM, others.share)).collect();
         for (process, &region) in self.processes.iter_mut().zip(&others.programs[1..]) {
             process.image.push(region);
             process.program = Some(region);
         }
-        others.regions = [SHMEM, FILE, HELD].map(|kind| self.region_of_others(kind, others.pages[kind]));
+        others.regions = [SHMEM, FILE, HELD, LARGE].map(|kind| self.region_of_others(kind, others.pages[kind]));
         for vec in &lru.lruvecs {
             for run in vec.lists.iter().flatten() {
                 for page in self.others(&mut others, vec.node as usize, run)? {
@@ -71,10 +71,10 @@ impl Engine<'_> {
 
     /// A region for that many pages of a kind.
     fn region_of_others(&mut self, kind: usize, pages: u64) -> usize {
-        let (parts, anon, file, exec, locked) = (1, kind == ANON, is_file(kind), false, false);
+        let (parts, anon, file, exec, locked) = (1, is_anon(kind), is_file(kind), false, false);
         let shape = Shape { pages, parts, anon, file, huge: Vec::new(), exec, locked, policy: Policy::Default };
         let mut region = Region::new(shape, self.kernel.machine.nodes.len(), self.memory.next_base());
-        (region.held, region.users) = (kind == HELD, u32::from(kind == ANON));
+        (region.held, region.users) = (kind == HELD, u32::from(kind == PROGRAM));
         region.add_mapper();
         self.memory.regions.push(region);
         self.memory.regions.len() - 1
@@ -87,7 +87,7 @@ impl Engine<'_> {
         let zone = node * ZONES + zone as usize;
         let caller = Caller::new(0, Task::default(), Policy::Default);
         let flags = [
-            (Flag::Swapbacked, matches!(kind, ANON | SHMEM)),
+            (Flag::Swapbacked, !is_file(kind)),
             (Flag::Active, run.active),
             (Flag::Referenced, run.referenced),
             (Flag::Dirty, run.dirty),
@@ -166,8 +166,14 @@ const SHMEM: usize = 0;
 const FILE: usize = 1;
 /// Pages of a device with buffers.
 const HELD: usize = 2;
-/// Memory of programs, which has several regions.
-const ANON: usize = 3;
+/// Anonymous folios of several pages.
+const LARGE: usize = 3;
+/// Other anonymous memory: that of programs, each of which has a region.
+const PROGRAM: usize = 4;
+
+fn is_anon(kind: usize) -> bool {
+    matches!(kind, LARGE | PROGRAM)
+}
 
 fn is_file(kind: usize) -> bool {
     matches!(kind, FILE | HELD)
@@ -175,7 +181,8 @@ fn is_file(kind: usize) -> bool {
 
 fn kind_of(run: &Run) -> usize {
     match run.backing {
-        Backing::Anon => ANON,
+        Backing::Anon if run.order > 0 => LARGE,
+        Backing::Anon => PROGRAM,
         Backing::Shmem => SHMEM,
         Backing::Device if run.buffers => HELD,
         Backing::File | Backing::Device => FILE,
@@ -185,10 +192,10 @@ fn kind_of(run: &Run) -> usize {
 /// Pages of each kind, how many of them are given out, and their regions.
 #[derive(Default)]
 struct Others {
-    pages: [u64; 4],
-    used: [u64; 4],
-    /// Of those that are not anonymous.
-    regions: [usize; 3],
+    pages: [u64; 5],
+    used: [u64; 5],
+    /// Of all kinds but the last.
+    regions: [usize; 4],
     /// Of programs, and how many pages each has.
     programs: Vec<usize>,
     share: u64,

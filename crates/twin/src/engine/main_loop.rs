@@ -18,6 +18,7 @@ use crate::build;
 use crate::build::BuildError;
 use crate::hw::load::Load;
 use crate::lab_guest::host::Host;
+use crate::lab_guest::program::{OF_SAMPLE, Reading};
 use crate::lab_guest::recorder::Recorder;
 use crate::lab_guest::turns::Turns;
 use crate::mm::kernel::Kernel;
@@ -244,7 +245,8 @@ impl<'a> Engine<'a> {
         engine.psi = psi::of(scenario, &engine.kernel, &engine.threads);
         let began = engine.options.state.began.first().and_then(|threads| threads.first()).copied();
         engine.recorder = Recorder::of(scenario, &engine.kernel.machine, began);
-        engine.recorder.iter_mut().for_each(|recorder| recorder.program = program);
+        let program = program.map(|region| Reading::new(region, OF_SAMPLE, &engine.memory));
+        engine.recorder.iter_mut().for_each(|recorder| recorder.program = program.clone());
         engine.balancing = balancing::of(&mut engine)?;
         Ok(engine)
     }

@@ -10,9 +10,9 @@
 //! the time of a sample. Its CPU at the beginning is guessed from where the first thread began. Checked by comparison with
 //! guests.
 
+use super::program::Reading;
 use crate::frame::Pfn;
 use crate::hw::Machine;
-use crate::mm::filemap::Reader;
 use crate::mm::slowpath::AllocSlowpath;
 use crate::mm::vmscan::NodeReclaim;
 use crate::numa::{Mm, Numa, Task};
@@ -51,10 +51,8 @@ pub(crate) struct Recorder {
     pub private: Option<Pfn>,
     pub slowpath: Option<AllocSlowpath>,
     pub node_reclaim: Option<NodeReclaim>,
-    /// Memory of its program, of a guest's state, the next page of it that it reads for this sample, and its read-ahead.
-    pub program: Option<usize>,
-    pub page: u64,
-    pub reader: Reader,
+    /// What it reads of its own memory for a sample, where a guest's state has that.
+    pub program: Option<Reading>,
     /// It has begun with the sample.
     pub begun: bool,
     /// CPUs it may run on: one that is left free, or all.
@@ -92,7 +90,7 @@ impl Recorder {
     /// Work after that under way.
     pub(crate) fn add(&mut self, work: Work) {
         self.left += work.kernel;
-        self.page = 0;
+        self.program.iter_mut().for_each(|reading| reading.page = 0);
         self.files.splice(0..0, work.processes.into_iter().rev());
     }
 
