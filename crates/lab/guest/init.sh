@@ -85,6 +85,9 @@ if [ -e /lab/probes ]; then
     cat /lab/probes >/sys/kernel/tracing/kprobe_events || fail "the kernel does not take its probes"
 fi
 
+# Runs of different seeds begin at different times.
+sleep "$(cat /lab/wait)"
+
 read -r uptime _ </proc/uptime
 say "running $uptime"
 mkdir $out

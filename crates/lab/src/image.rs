@@ -9,6 +9,7 @@ use mmtwin_scenario::Scenario;
 use mmtwin_scenario::workload::ActionKind;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 /// Programs of busybox that the first process calls.
 const APPLETS: [&str; 13] = [
@@ -21,6 +22,21 @@ const PMEM_MODULES: [&str; 4] = ["libnvdimm", "nd_btt", "nd_e820", "nd_pmem"];
 const DELAY_MODULES: [&str; 3] = ["dm_mod", OWN_DELAY, "dm_delay"];
 /// Module that ends requests after an exact time; its source is `module/delay.c`.
 pub(crate) const OWN_DELAY: &str = "mmtwin_delay";
+
+/// The longest time that a guest waits before its workload: the period of the slowest timer that reclaim depends on, by
+/// which the statistics of cgroups are flushed.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+/// How long a guest of a seed is idle before its workload, so that runs differ in what they differ in on any machine:
+/// when a workload begins between the kernel's ticks, timers and flushes. Seed 1 begins at once. The seeds that follow
+/// are spread evenly over the longest time, however many there are: each by the golden section from the one before.
+pub(crate) fn wait(seed: u64) -> Duration {
+    // 2^64 times the golden section's fraction.
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let part = seed.wrapping_sub(1).wrapping_mul(STEP);
+    let micros = (u128::from(part) * LONGEST_WAIT.as_micros()) >> 64;
+    Duration::from_micros(micros as u64)
+}
 
 /// Delay of a device, as the guest reads it: name of a device-mapper target and its parameters behind the device.
 fn target(delay: Delay) -> Option<String> {
@@ -69,6 +85,8 @@ pub(crate) struct Content<'a> {
     pub folder: &'a Folder,
     pub agent: &'a Path,
     pub scenario: &'a Scenario,
+    /// How long it is idle before the workload.
+    pub wait: Duration,
     pub plan: &'a Plan,
     /// As `uname -r` prints it.
     pub version: &'a str,
@@ -101,6 +119,7 @@ pub(crate) fn build(content: &Content<'_>) -> Result<Vec<u8>, Error> {
     image.cpio.file("agent", &agent);
     image.cpio.file("scenario.json", content.scenario.to_json().to_string().as_bytes());
     image.cpio.file("lab/cgroup", format!("{}\n", content.scenario.kernel.cgroup).as_bytes());
+    image.cpio.file("lab/wait", format!("{:.6}\n", content.wait.as_secs_f64()).as_bytes());
     let settings = content.settings.iter().map(|setting| format!("{} {}\n", setting.path, setting.value));
     image.cpio.file("lab/settings", settings.collect::<String>().as_bytes());
     if !content.probes.is_empty() {
@@ -186,6 +205,15 @@ impl Image {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seeds_begin_at_times_spread_evenly() {
+        assert_eq!([1, 2, 3, 4, 5].map(|seed| wait(seed).as_millis()), [0, 1236, 472, 1708, 944]);
+        let mut of_many: Vec<u128> = (1..=100).map(|seed| wait(seed).as_micros()).collect();
+        of_many.sort_unstable();
+        assert!(of_many.windows(2).all(|pair| (7_000..34_000).contains(&(pair[1] - pair[0]))), "{of_many:?}");
+        assert!(wait(0) < LONGEST_WAIT && wait(u64::MAX) < LONGEST_WAIT);
+    }
 
     #[test]
     fn executables_that_need_libraries() {

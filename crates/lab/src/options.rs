@@ -3,7 +3,7 @@
 
 use crate::plan::{NodePlan, Plan};
 use crate::turns::with_idle;
-use crate::{Accelerator, Kernel};
+use crate::{Accelerator, Origin};
 use std::fmt;
 use std::str::FromStr;
 
@@ -192,25 +192,19 @@ impl Options {
 
 /// Description of a recording's guest: the file `lab.json`. It is equal for two equal runs.
 #[derive(Debug, serde::Serialize)]
-pub(crate) struct Evidence {
-    qemu: String,
+pub(crate) struct Evidence<'a> {
+    #[serde(flatten)]
+    origin: &'a Origin,
     mode: String,
     accelerator: String,
     seed: u64,
-    kernel: String,
     options: Vec<String>,
 }
 
-impl Evidence {
-    pub fn new(qemu: &str, kernel: &Kernel, start: &Start<'_>) -> Evidence {
-        Evidence {
-            qemu: qemu.into(),
-            mode: start.mode.to_string(),
-            accelerator: start.accelerator.to_string(),
-            seed: start.seed,
-            kernel: kernel.version.clone(),
-            options: options(start),
-        }
+impl<'a> Evidence<'a> {
+    pub fn new(origin: &'a Origin, start: &Start<'_>) -> Evidence<'a> {
+        let (mode, accelerator) = (start.mode.to_string(), start.accelerator.to_string());
+        Evidence { origin, mode, accelerator, seed: start.seed, options: options(start) }
     }
 }
 

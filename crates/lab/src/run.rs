@@ -7,7 +7,7 @@ use crate::options::{self, EXACT_NEEDS, Evidence, Mode, Start, names};
 use crate::pinned::Pinned;
 use crate::plan::{Plan, Region, Use};
 use crate::process::Running;
-use crate::{Error, Folder, Kernel, Qemu, fetch, modules, refuse, settings, store};
+use crate::{Error, Folder, Kernel, Origin, Qemu, fetch, modules, refuse, settings, store};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::output;
 use std::path::{Path, PathBuf};
@@ -141,6 +141,7 @@ fn one(lab: &Lab, job: &Job<'_>, stop: &AtomicBool, progress: &mut dyn FnMut(Pro
         .map_err(|e| Error::io(in_it(names::KERNEL).display(), e))?;
     let start = Start { plan: &plan, mode: job.mode, accelerator, seed: job.scenario.run.seed };
 
+    let origin = Origin::of(&lab.qemu, job.kernel, job.agent)?;
     let begin = Instant::now();
     let boot_guest = || {
         store::memory(&plan, &memory)?;
@@ -152,7 +153,7 @@ fn one(lab: &Lab, job: &Job<'_>, stop: &AtomicBool, progress: &mut dyn FnMut(Pro
     let hung = (job.mode == Mode::Smp).then_some(HUNG);
     let (boot, console) = watch(boot_guest, hung, job.time_out, stop, progress)?;
     console.result(job.room)?;
-    let evidence = Evidence::new(&lab.qemu.version, job.kernel, &start);
+    let evidence = Evidence::new(&origin, &start);
     if let Some(region) = plan.regions.iter().find(|region| region.used_for == Use::Recording) {
         deliver(&memory, region, &evidence, job.output, job.force)?;
     }
@@ -164,6 +165,7 @@ fn write_image(lab: &Lab, job: &Job<'_>, plan: &Plan, to: &Path) -> Result<(), E
         folder: &lab.folder,
         agent: job.agent,
         scenario: job.scenario,
+        wait: if job.mode == Mode::Exact { image::wait(job.scenario.run.seed) } else { Duration::ZERO },
         plan,
         version: &job.kernel.version,
         modules: &modules::closure(job.kernel, &image::modules(job.kernel, plan, job.scenario))?,
@@ -221,7 +223,7 @@ fn watch(
 }
 
 /// Puts the recording where it belongs, whole or not at all.
-fn deliver(memory: &Path, region: &Region, evidence: &Evidence, output: &Path, force: bool) -> Result<(), Error> {
+fn deliver(memory: &Path, region: &Region, evidence: &Evidence<'_>, output: &Path, force: bool) -> Result<(), Error> {
     let parent = match output.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),

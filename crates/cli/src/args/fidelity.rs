@@ -68,12 +68,10 @@ pub struct FidelityGenerate {
 /// `mmtwin fidelity run`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Each scenario runs on the kernels 6.1 and 6.12 with two seeds, in mode exact, and
+Each scenario runs on the kernels 6.1 and 6.12 with four seeds, in mode exact, and
 every third (those whose seed 3 divides) on 7.3: make lab KERNELS=\"6.1 6.12 7.3\". A
 run that is stored is not run again; after Ctrl-C the same command continues.
-What is stored is in runs/development and runs/test of the directory. With --again
-scenarios of the development set are run once more, and `test` judges the kernel by
-that as if it were the twin.
+What is stored is in runs/development and runs/test of the directory.
 
 Examples:
   mmtwin fidelity run --seeds 1..8
@@ -86,9 +84,9 @@ pub struct FidelityRun {
     /// Instead of the scenarios, each with a tunable at several values, on one kernel
     #[arg(long)]
     pub families: bool,
-    /// Beside what is stored, into runs/again: how far the kernel is from itself
-    #[arg(long, conflicts_with = "families")]
-    pub again: bool,
+    /// Run again, too, what another build of the agent, QEMU or kernel ran
+    #[arg(long)]
+    pub outdated: bool,
     /// Guests at the same time; each keeps a CPU busy
     #[arg(short = 'j', long, value_name = "N", default_value = "2")]
     pub jobs: NonZeroUsize,

@@ -6,12 +6,12 @@ use crate::commit::commit;
 use crate::lab::each_on_lab;
 use crate::{Failure, parallel, say};
 use mmtwin::Error;
-use mmtwin::running::LabOptions;
+use mmtwin::running::{LabOptions, origin};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::output::FileOutput;
 use mmtwin_validate::fidelity::generate::scenario;
 use mmtwin_validate::fidelity::unseen::search::{largest, of_development, smallest};
-use mmtwin_validate::fidelity::unseen::{self, Cell, Choice, Chosen, Judged, Set, Summary};
+use mmtwin_validate::fidelity::unseen::{self, Cell, Choice, Chosen, Judged, Refresh, Set, Summary};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,17 +32,14 @@ pub fn generate(arguments: &FidelityGenerate) -> Result<i32, Failure> {
 /// Runs scenarios in the lab.
 pub fn run(arguments: &FidelityRun) -> Result<i32, Failure> {
     let (directory, seeds) = (&arguments.directory, &arguments.seeds.0);
-    let mut cells = match arguments.families {
+    let cells = match arguments.families {
         true => seeds.iter().map(|&seed| unseen::family(directory, seed)).collect::<Result<Vec<_>, _>>()?.concat(),
         false => unseen::cells(directory, seeds)?,
     };
-    if arguments.again {
-        seeds.iter().try_for_each(|&seed| of_development(seed))?;
-        cells = cells.iter().map(Cell::again).collect();
-    }
+    let how = Refresh { jobs: arguments.jobs.into(), outdated: arguments.outdated, origin: &origin, guests: &guests };
     // Seed by seed, so that what is stored is said early.
     for of_seed in cells.chunk_by(|a, b| a.seed == b.seed) {
-        let kept = unseen::refresh(of_seed, arguments.jobs.into(), &guests, &say)?;
+        let kept = unseen::refresh(of_seed, how, &say)?;
         say(&format!("seed {}: {kept} runs in the lab", of_seed[0].seed));
     }
     Ok(0)
@@ -75,9 +72,11 @@ pub fn test(arguments: &FidelityTest) -> Result<i32, Failure> {
         summaries.extend(Summary::of(set, (&commit, &date), &judged, chosen));
     }
     if !arguments.details {
-        let cells = unseen::run_again(&arguments.directory)?;
-        let again = |cell: &Cell| Ok(cell.judge_again(idle.get(cell.kernel).unwrap_or(&Default::default()))?);
-        summaries.extend(Summary::of_kernel((&commit, &date), &parallel::each(&cells, again)?));
+        let halves = |cell: &Cell| Ok(cell.judge_halves(idle.get(cell.kernel).unwrap_or(&Default::default()))?);
+        let of_set = |set| unseen::stored(&arguments.directory, set);
+        let cells = Set::ALL.into_iter().map(of_set).collect::<Result<Vec<_>, _>>()?.concat();
+        let judged: Vec<Judged> = parallel::each(&cells, halves)?.into_iter().flatten().collect();
+        summaries.extend(Summary::of_kernel((&commit, &date), &judged));
     }
     if summaries.is_empty() {
         let what = if arguments.details { "the development set" } else { "generated scenarios" };

@@ -1,7 +1,7 @@
 //! Running scenarios on a real kernel in QEMU.
 
 use crate::Error;
-use mmtwin_lab::{Folder, Job, Kernel, Lab, Mode, Outcome, Progress, Qemu, guests_at_once, run_all};
+use mmtwin_lab::{Folder, Job, Kernel, Lab, Mode, Origin, Outcome, Progress, Qemu, guests_at_once, run_all};
 use mmtwin_scenario::Scenario;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -64,6 +64,15 @@ pub fn on_lab(
         outcome.map_err(|source| Error::Guest { output: output.clone(), source })
     };
     Ok(runs.iter().zip(outcomes).map(named).collect())
+}
+
+/// What a guest of the kernel `name` is made of here.
+///
+/// # Errors
+/// If there is no lab or no such kernel.
+pub fn origin(name: &str) -> Result<Origin, Error> {
+    let folder = Folder::find();
+    Ok(Origin::of(&Qemu::find()?, &folder.kernel(name, None)?, &agent(&folder)?)?)
 }
 
 /// The agent for the guest: that of $MMTWIN_AGENT, else the lab's.

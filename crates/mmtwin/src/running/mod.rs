@@ -9,7 +9,7 @@ mod state;
 mod twin;
 
 pub use host::on_host;
-pub use lab::{LabOptions, on_lab};
+pub use lab::{LabOptions, on_lab, origin};
 pub use lab_state::state_of_the_lab;
 pub use state::{STATE_FILES, state_of};
 pub use twin::{Request, Simulated, access_trace, run, source};

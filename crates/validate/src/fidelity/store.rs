@@ -10,7 +10,7 @@ use mmtwin::{Analysed, Trace};
 use mmtwin_analysis::Analysis;
 use mmtwin_event::manifest;
 use mmtwin_event::{CounterRow, Sink};
-use mmtwin_lab::{Mode, guests_at_once};
+use mmtwin_lab::{Mode, Origin, guests_at_once};
 use mmtwin_scenario::Scenario;
 use mmtwin_trace::output::FileOutput;
 use mmtwin_twin::engine::State;
@@ -65,6 +65,9 @@ pub(super) struct Run<T> {
     of: String,
     /// Its seed.
     pub seed: u64,
+    /// What ran the guest; `None`: it was run before 30 November 2026.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<Origin>,
     /// The scenario as it was recorded.
     scenario: Value,
     held: Held,
@@ -145,6 +148,12 @@ impl<T: Serialize + DeserializeOwned> Runs<'_, T> {
         Ok(self.seeds.iter().copied().filter(|&seed| again || !stored(seed)).collect())
     }
 
+    /// Stored runs that another agent, emulator or kernel ran than `today`.
+    pub fn outdated(&self, today: &Origin) -> Result<Vec<u64>, Error> {
+        let other = |run: &Run<T>| run.origin.as_ref() != Some(today);
+        Ok(self.stored()?.iter().filter(|run| other(run)).map(|run| run.seed).collect())
+    }
+
     /// The runs that are stored, by seed. They must be of today's scenario.
     pub fn stored(&self) -> Result<Vec<Run<T>>, Error> {
         let mut runs = Vec::new();
@@ -189,14 +198,21 @@ impl<T: Serialize + DeserializeOwned> Runs<'_, T> {
     pub fn store(&self, recording: &Path, seed: u64) -> Result<(), Error> {
         let (analysed, scenario) = (self.read(recording, seed)?, (self.scenario)(seed)?);
         let kept = (self.keep)(recording, &analysed, &scenario)?;
-        let held = Held::of(&analysed);
-        self.insert(Run { of: self.of.into(), seed, scenario: analysed.resolved.unwrap_or_default(), held, kept })
+        let (held, origin) = (Held::of(&analysed), origin_of(recording)?);
+        self.insert(Run {
+            of: self.of.into(),
+            seed,
+            origin,
+            scenario: analysed.resolved.unwrap_or_default(),
+            held,
+            kept,
+        })
     }
 
     /// Keeps how a run ended that left no recording.
-    pub fn store_end(&self, seed: u64, kept: T) -> Result<(), Error> {
+    pub fn store_end(&self, seed: u64, origin: Origin, kept: T) -> Result<(), Error> {
         let (scenario, held) = ((self.scenario)(seed)?.to_json(), Held::default());
-        self.insert(Run { of: self.of.into(), seed, scenario, held, kept })
+        self.insert(Run { of: self.of.into(), seed, origin: Some(origin), scenario, held, kept })
     }
 
     fn insert(&self, run: Run<T>) -> Result<(), Error> {
@@ -218,6 +234,17 @@ impl<T: Serialize + DeserializeOwned> Runs<'_, T> {
     fn failed(&self, what: impl std::fmt::Display) -> Error {
         Error::Fidelity(format!("{}: {what}", self.file.display()))
     }
+}
+
+/// What ran the guest of a recording, by its `lab.json`; `None`: it is of another arm, or from before it named the agent.
+fn origin_of(recording: &Path) -> Result<Option<Origin>, Error> {
+    let file = recording.join("lab.json");
+    if !file.exists() {
+        return Ok(None);
+    }
+    let failed = |error: serde_json::Error| Error::Fidelity(format!("{}: {error}", file.display()));
+    let about: Value = serde_json::from_slice(&fs::read(&file)?).map_err(failed)?;
+    about.get("agent").is_some().then(|| serde_json::from_value(about.clone()).map_err(failed)).transpose()
 }
 
 /// The lines of a file in the order in which they stand there; none if it is not there.

@@ -1,5 +1,5 @@
 //! The twin judged by generated scenarios ([`super::generate`]): each runs in the lab in mode exact, on every kernel and
-//! with two seeds, and in the twin of today from the state of each guest.
+//! with four seeds, and in the twin of today from the state of each guest.
 //!
 //! Of a run only what is judged is stored, a file for each scenario. A run that memory ran out in, that the lab refuses
 //! or that fails is stored as such, and judged by that alone.
@@ -25,7 +25,7 @@ use crate::Error;
 use figures::Figures;
 use mmtwin::running::LabOptions;
 use mmtwin::{Analysed, Request, run};
-use mmtwin_lab::Mode;
+use mmtwin_lab::{Mode, Origin};
 use mmtwin_scenario::{Scenario, parse};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,9 +33,7 @@ use std::path::{Path, PathBuf};
 /// Every scenario whose seed this divides runs on the newest kernel too.
 const ON_NEWEST: u64 = 3;
 /// Seeds with which a scenario runs.
-const SEEDS: [u64; 2] = [1, 2];
-/// Folder of runs that were made again.
-const AGAIN: &str = "again";
+const SEEDS: [u64; 4] = [1, 2, 3, 4];
 
 /// A set of generated scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,14 +126,6 @@ pub fn stored(directory: &Path, set: Set) -> Result<Vec<Cell>, Error> {
     cells(directory, &seeds_of(directory, set.name(), "seed-")?)
 }
 
-/// Cells that were run again, with where the first runs of them are stored.
-///
-/// # Errors
-/// If the directory cannot be read.
-pub fn run_again(directory: &Path) -> Result<Vec<Cell>, Error> {
-    cells(directory, &seeds_of(directory, AGAIN, "seed-")?)
-}
-
 /// Seeds of which there is a file whose name begins so in a folder of the stored runs, ascending.
 fn seeds_of(directory: &Path, folder: &str, prefix: &str) -> Result<Vec<u64>, Error> {
     let folder = directory.join("runs").join(folder);
@@ -152,14 +142,32 @@ fn seeds_of(directory: &Path, folder: &str, prefix: &str) -> Result<Vec<u64>, Er
     Ok(seeds)
 }
 
-/// Runs in the lab what is not stored, `jobs` guests at a time; the number of runs that were stored.
+/// How runs are made.
+#[derive(Clone, Copy)]
+pub struct Refresh<'a> {
+    /// Guests at a time.
+    pub jobs: usize,
+    /// Run again, too, what another agent, emulator or kernel ran.
+    pub outdated: bool,
+    /// What a guest of a kernel is made of today.
+    pub origin: &'a dyn Fn(&str) -> Result<Origin, mmtwin::Error>,
+    /// Runs them.
+    pub guests: &'a EachGuest<'a>,
+}
+
+/// Runs in the lab what is not stored; the number of runs that were stored.
 ///
 /// # Errors
 /// If the lab cannot run guests. What goes wrong in a guest is stored as its outcome.
-pub fn refresh(cells: &[Cell], jobs: usize, guests: &EachGuest<'_>, note: &dyn Fn(&str)) -> Result<usize, Error> {
+pub fn refresh(cells: &[Cell], how: Refresh<'_>, note: &dyn Fn(&str)) -> Result<usize, Error> {
+    let Refresh { jobs, outdated, origin, guests } = how;
     let mut missing = Vec::new();
     for cell in cells {
-        let seeds = cell.with_runs(|runs| runs.missing(false))?;
+        let mut seeds = cell.with_runs(|runs| runs.missing(false))?;
+        if outdated {
+            let today = origin(cell.kernel)?;
+            seeds.extend(cell.with_runs(|runs| runs.outdated(&today))?);
+        }
         missing.extend(seeds.into_iter().map(|seed| (cell, seed)));
     }
     let mut kept = 0;
@@ -176,7 +184,10 @@ pub fn refresh(cells: &[Cell], jobs: usize, guests: &EachGuest<'_>, note: &dyn F
             let (cell, seed) = together[number];
             match outcome.map_err(end_of) {
                 Ok(()) => cell.with_runs(|runs| runs.store(&output(number), seed))?,
-                Err(Ok(end)) => cell.with_runs(|runs| runs.store_end(seed, Figures::none(end)))?,
+                Err(Ok(end)) => {
+                    let today = origin(cell.kernel)?;
+                    cell.with_runs(|runs| runs.store_end(seed, today, Figures::none(end)))?;
+                }
                 Err(Err(error @ mmtwin::Error::Guest { source: mmtwin_lab::Error::TimeOut { .. }, .. })) => {
                     note(&format!("seed {} on {}, run {seed}: not stored: {error}", cell.seed, cell.kernel));
                     continue;
@@ -267,23 +278,19 @@ impl Cell {
         Ok(self.judged(self.pairs()?, idle))
     }
 
-    /// The same cell, whose runs are stored beside the first ones.
-    pub fn again(&self) -> Cell {
-        let name = self.file.file_name().unwrap_or_default();
-        let runs = self.file.parent().and_then(Path::parent).unwrap_or(Path::new(""));
-        Cell { file: runs.join(AGAIN).join(name), ..self.clone() }
-    }
-
-    /// Puts what is stored beside runs of the kernel that were made again, instead of those of the twin.
+    /// Puts the runs of the first half of the seeds beside those of the second, as if those were the twin's; `None`:
+    /// fewer are stored.
     ///
     /// # Errors
     /// If stored runs cannot be read, or are not of today's scenario.
-    pub fn judge_again(&self, idle: &BTreeMap<String, f64>) -> Result<Judged, Error> {
-        let first = self.with_runs(|runs| runs.stored())?;
-        let mut again = self.again().with_runs(|runs| runs.stored())?;
-        again.iter_mut().for_each(|run| run.kept.take_off(idle));
-        let pairs = first.into_iter().zip(again).map(|(first, again)| (first.kept, again.kept)).collect();
-        Ok(self.judged(pairs, idle))
+    pub fn judge_halves(&self, idle: &BTreeMap<String, f64>) -> Result<Option<Judged>, Error> {
+        let mut first: Vec<Figures> = self.with_runs(|runs| runs.stored())?.into_iter().map(|run| run.kept).collect();
+        if first.len() < SEEDS.len() {
+            return Ok(None);
+        }
+        let mut second = first.split_off(SEEDS.len() / 2);
+        second.iter_mut().for_each(|figures| figures.take_off(idle));
+        Ok(Some(self.judged(first.into_iter().zip(second).collect(), idle)))
     }
 
     fn judged(&self, pairs: Vec<(Figures, Figures)>, idle: &BTreeMap<String, f64>) -> Judged {
@@ -325,13 +332,6 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_are_made_again_are_stored_beside_the_first() {
-        let first = &cells(Path::new("d"), &[7]).unwrap()[0];
-        assert_eq!(first.file, Path::new("d/runs/development/seed-7.jsonl.zst"));
-        assert_eq!(first.again().file, Path::new("d/runs/again/seed-7.jsonl.zst"));
-    }
-
-    #[test]
     fn a_guest_that_fails_by_itself_has_an_outcome() {
         let of = |source| end_of(mmtwin::Error::Guest { output: "x.mmt".into(), source });
         let panicked = mmtwin_lab::Error::Panic { message: "oops".into(), console: vec!["a line".into()] };
@@ -356,10 +356,18 @@ mod tests {
             };
             Ok(runs.iter().map(one).collect())
         };
-        assert_eq!(refresh(&cells[..1], 3, &refused, &|_| {}).expect("runs"), SEEDS.len());
-        assert_eq!(refresh(&cells[..1], 3, &refused, &|_| {}).expect("runs"), 0, "they are stored");
+        let of = |agent: &str| Origin { qemu: "10".into(), kernel: "6.1".into(), agent: agent.into() };
+        let refreshed = |cells: &[Cell], jobs, outdated, agent| {
+            let origin = |_: &str| Ok(of(agent));
+            refresh(cells, Refresh { jobs, outdated, origin: &origin, guests: &refused }, &|_| {}).expect("runs")
+        };
+        assert_eq!(refreshed(&cells[..1], 3, false, "a"), SEEDS.len());
+        assert_eq!(refreshed(&cells[..1], 3, false, "b"), 0, "they are stored");
+        assert_eq!(refreshed(&cells[..1], 3, true, "a"), 0, "the same agent ran them");
+        assert_eq!(refreshed(&cells[..1], 3, true, "b"), SEEDS.len(), "another agent");
+        assert_eq!(refreshed(&cells[..1], 3, true, "b"), 0);
         assert_eq!(stored(directory.path(), Set::Development).expect("cells").len(), KERNELS.len());
         // The other kernel's runs are missing.
-        assert_eq!(refresh(&cells[..2], 1, &refused, &|_| {}).expect("runs"), SEEDS.len());
+        assert_eq!(refreshed(&cells[..2], 1, false, "b"), SEEDS.len());
     }
 }
