@@ -23,12 +23,12 @@ const DELAY_MODULES: [&str; 3] = ["dm_mod", OWN_DELAY, "dm_delay"];
 /// Module that ends requests after an exact time; its source is `module/delay.c`.
 pub(crate) const OWN_DELAY: &str = "mmtwin_delay";
 
-/// The longest time that a guest waits before its workload: the period of the slowest timer that reclaim depends on, by
-/// which the statistics of cgroups are flushed.
+/// The longest time that a guest waits before its workload: the kernel flushes the statistics of cgroups as often
+/// (`FLUSH_TIME`).
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// How long a guest of a seed is idle before its workload, so that runs differ in what they differ in on any machine:
-/// when a workload begins between the kernel's ticks, timers and flushes. Seed 1 begins at once. The seeds that follow
+/// How long a guest of a seed is idle before its workload, so that runs differ in when a workload begins
+/// between the kernel's ticks, timers and flushes. Seed 1 begins at once. The seeds that follow
 /// are spread evenly over the longest time, however many there are: each by the golden section from the one before.
 pub(crate) fn wait(seed: u64) -> Duration {
     // 2^64 times the golden section's fraction.

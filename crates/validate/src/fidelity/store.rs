@@ -236,15 +236,14 @@ impl<T: Serialize + DeserializeOwned> Runs<'_, T> {
     }
 }
 
-/// What ran the guest of a recording, by its `lab.json`; `None`: it is of another arm, or from before it named the agent.
+/// What ran the guest of a recording, by its `lab.json`; `None`: it is of another arm.
 fn origin_of(recording: &Path) -> Result<Option<Origin>, Error> {
     let file = recording.join("lab.json");
     if !file.exists() {
         return Ok(None);
     }
     let failed = |error: serde_json::Error| Error::Fidelity(format!("{}: {error}", file.display()));
-    let about: Value = serde_json::from_slice(&fs::read(&file)?).map_err(failed)?;
-    about.get("agent").is_some().then(|| serde_json::from_value(about.clone()).map_err(failed)).transpose()
+    serde_json::from_slice(&fs::read(&file)?).map(Some).map_err(failed)
 }
 
 /// The lines of a file in the order in which they stand there; none if it is not there.

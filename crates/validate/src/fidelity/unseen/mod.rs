@@ -361,7 +361,10 @@ mod tests {
             let origin = |_: &str| Ok(of(agent));
             refresh(cells, Refresh { jobs, outdated, origin: &origin, guests: &refused }, &|_| {}).expect("runs")
         };
+        let halves = || cells[0].judge_halves(&BTreeMap::new()).expect("runs").map(|of| of.ends.len());
+        assert_eq!(halves(), None);
         assert_eq!(refreshed(&cells[..1], 3, false, "a"), SEEDS.len());
+        assert_eq!(halves(), Some(SEEDS.len() / 2));
         assert_eq!(refreshed(&cells[..1], 3, false, "b"), 0, "they are stored");
         assert_eq!(refreshed(&cells[..1], 3, true, "a"), 0, "the same agent ran them");
         assert_eq!(refreshed(&cells[..1], 3, true, "b"), SEEDS.len(), "another agent");

@@ -87,8 +87,8 @@ impl Summary {
         if set == HALVES {
             return format!(
                 "The kernel beside itself: {cells} cells of {scenarios} scenarios of both sets, the runs with the seeds 1 and 2 judged \
-                 by those with 3 and 4; {alike} of {runs} pairs ended alike. So a twin without error of its own would be judged by \
-                 half as many runs."
+                 by those with 3 and 4; {alike} of {runs} pairs ended alike. A twin without error of its own would have such a table, with half as \
+                 many runs."
             );
         }
         format!(
@@ -218,14 +218,14 @@ fn opening(summaries: &[Summary]) -> String {
 const HOW: [&str; 2] = [
     "Every scenario runs in the [lab](reference/lab.md) in mode exact, on 6.1 and 6.12, every third on 7.3 too, with \
      the seeds 1 to 4, and in the twin from the state of each guest. Each seed begins its workload at another time after the \
-     boot: a kernel's timers make more of a difference than the accesses that a seed draws. Of 7.3 the \
+     boot. Of 7.3 the \
      costs of files and faults are measured, others are those of 6.12. An error is the distance of the twin's median from the kernel's, without what \
      an idle guest counts, in percent of the kernel's. A quantity is judged if one side has 1000 of it (stalls 100; phases \
      0.1 s; throughput 100 accesses per second; makespan 1 s; latency 1 us, of 1000 accesses); where the kernel has less, the error is in percent of that. \
      Node counters and placement are judged on machines with several nodes, phases with a duration by their throughput, \
      others by how long they took. *Seed to seed* is how far the kernel's own runs are from each other. How busy the host \
      is does not matter: guest time counts instructions, and a run repeated under another load was equal in every figure. Runs \
-     with the seeds 1 and 2 are from before 30 November 2026: they began at once, and the lab's agent took less for an access. \
+     with the seeds 1 and 2 are from before 30 November 2026: they began at once, with earlier builds of the lab's agent. \
      With the seeds 3 and 4 not all scenarios have been run yet.",
     "`mmtwin fidelity run --seeds A..B` runs in the lab what is not stored, `mmtwin fidelity test` judges what is stored. Every \
      figure of the table is in [fidelity/unseen.csv](fidelity/unseen.csv) and [fidelity/choice.csv](fidelity/choice.csv). A \
